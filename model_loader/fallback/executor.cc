@@ -46,6 +46,13 @@ Status CheckNumbers(std::span<const Array> inputs) {
   return {};
 }
 
+SteadyValues::Shapes ShapesOf(std::span<const TensorView> inputs) {
+  SteadyValues::Shapes shapes;
+  shapes.reserve(inputs.size());
+  for (const TensorView& input : inputs) shapes.push_back(input.shape);
+  return shapes;
+}
+
 bool Fits(const Shape& declared, const Shape& given) {
   if (declared.size() != given.size()) return false;
   for (size_t d = 0; d < given.size(); ++d) {
@@ -111,7 +118,7 @@ int64_t Program::weight_bytes() const {
 std::string Program::OperatorCounts() const {
   std::map<std::string, int> counts;
   for (const Turn& turn : turns_) {
-    if (turn.part == nullptr) ++counts[graph_.nodes[static_cast<size_t>(turn.nodes.front())].op];
+    if (turn.part == nullptr && !turn.is_steady) ++counts[graph_.nodes[static_cast<size_t>(turn.nodes.front())].op];
   }
   std::string text;
   for (const auto& [op, count] : counts) text += Concat(text.empty() ? "" : ",", op, ":", count);
@@ -143,9 +150,11 @@ struct Program::RunState {
   Memory& memory;
   Stream& stream;
   const NodeWatch& watch;
-  StepGate* const gate;                    // may be null
-  std::vector<Array> values;               // by value; none: not made yet, or released
-  std::vector<TurnTime>* times = nullptr;  // null: nobody wants to know
+  StepGate* const gate;                                       // may be null
+  std::vector<Array> values;                                  // by value; none: not made yet, or released
+  std::vector<TurnTime>* times = nullptr;                     // null: nobody wants to know
+  bool has_steady = false;                                    // what steady turns make is there
+  std::optional<SteadyValues::Values> steady = std::nullopt;  // where it is not, and is to be kept: what they made
 
   std::vector<Array> ValuesOf(std::span<const int> list) const {
     std::vector<Array> found;
@@ -226,17 +235,37 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }
+  TakeSteady(inputs, state);
   StatusOr<std::vector<Array>> results = RunTurns(state);
   SWIZZLE_RETURN_IF_ERROR(stream.Synchronize());
+  if (results.ok() && state.steady) steady_->Keep(ShapesOf(inputs), *state.steady);
   for (size_t i = 0; results.ok() && i < results->size(); ++i) {
     if ((*results)[i].IsSequence()) return Unimplemented("output '", outputs_[i].name, "' is a sequence");
   }
   return results;
 }
 
+void Program::TakeSteady(std::span<const TensorView> inputs, RunState& state) const {
+  if (steady_ == nullptr || state.watch) return;
+  const auto values = steady_->Find(ShapesOf(inputs));
+  state.has_steady = values != nullptr;
+  if (values == nullptr) {
+    state.steady.emplace();
+    return;
+  }
+  for (const auto& [value, array] : *values) state.values[static_cast<size_t>(value)] = array;
+}
+
 StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
   for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
+  const auto release = [&](size_t turn) {
+    for (const int value : released_[turn]) state.values[static_cast<size_t>(value)] = Array();
+  };
   for (size_t t = 0; t < turns_.size(); ++t) {
+    if (turns_[t].is_steady && state.has_steady) {
+      release(t);
+      continue;
+    }
     SWIZZLE_RETURN_IF_ERROR(PassGate(state.gate, static_cast<HostStream&>(state.stream)));
     const auto start = std::chrono::steady_clock::now();
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
@@ -245,7 +274,10 @@ StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
       const absl::Duration time = absl::FromChrono(std::chrono::steady_clock::now() - start);
       state.times->push_back({turns_[t].nodes.front(), part == nullptr ? nullptr : part->part.get(), time});
     }
-    for (const int value : released_[t]) state.values[static_cast<size_t>(value)] = Array();
+    if (turns_[t].is_steady && state.steady) {
+      for (const int value : kept_[t]) state.steady->emplace_back(value, state.values[static_cast<size_t>(value)]);
+    }
+    release(t);
   }
   std::vector<Array> outputs;
   for (const GraphOutput& output : graph_.outputs) outputs.push_back(state.values[static_cast<size_t>(output.value)]);

@@ -19,6 +19,7 @@
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
 #include "model_loader/fallback/functions.h"
+#include "model_loader/fallback/steady_values.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/plan/run/step_gate.h"
 
@@ -75,6 +76,7 @@ struct RunSupplies {
 struct Division {
   std::vector<PartOfProgram> parts;  // no node in two
   std::map<int, Array> known;        // values that are the same in each run; their nodes run no more
+  std::vector<int> steady = {};  // nodes that make the same of all inputs of the same shapes: they run once for each
 };
 
 class Program {
@@ -102,13 +104,14 @@ class Program {
   struct Turn {
     std::vector<int> nodes;
     const PartOfProgram* part = nullptr;  // null: none
+    bool is_steady = false;               // a node of Division::steady
   };
   // In the order in which they run.
   std::span<const Turn> turns() const { return turns_; }
   // Values that nothing reads after this turn.
   std::span<const int> released_after(size_t turn) const { return released_[turn]; }
 
-  // Nodes that no part computes.
+  // Nodes that no part computes, and that run each time.
   size_t interpreted_nodes() const;
   // Operators with their number of such nodes, by name: "Add:3,Conv:12".
   std::string OperatorCounts() const;
@@ -137,6 +140,7 @@ class Program {
 
   void MakeTurns(const std::map<int, Array>& known);
   void FindLastReaders();
+  void FindSteady(const std::vector<int>& nodes);
   StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;
   Status RunNode(size_t index, RunState& state) const;
   // Whether the part took its inputs.
@@ -144,6 +148,8 @@ class Program {
   Status RunTurn(const Turn& turn, RunState& state) const;
   // The outputs, once the inputs are there.
   StatusOr<std::vector<Array>> RunTurns(RunState& state) const;
+  // What steady nodes made in an earlier run, where there was one; else this run is to collect it.
+  void TakeSteady(std::span<const TensorView> inputs, RunState& state) const;
 
   Graph graph_;
   bool rows_are_independent_ = false;
@@ -156,6 +162,8 @@ class Program {
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;
   std::vector<std::vector<int>> released_;  // by turn: values that nothing reads after it
+  std::vector<std::vector<int>> kept_;      // by turn: of a steady one, values that others read; empty: none is steady
+  std::shared_ptr<SteadyValues> steady_;    // null: none is
 };
 
 }  // namespace swizzle::fallback

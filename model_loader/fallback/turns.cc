@@ -1,5 +1,6 @@
 // The order in which a program's nodes and parts run, and what lives how long.
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "model_loader/fallback/executor.h"
@@ -83,10 +84,33 @@ void Program::FindLastReaders() {
   }
 }
 
+void Program::FindSteady(const std::vector<int>& nodes) {
+  const std::set<int> steady(nodes.begin(), nodes.end());
+  std::set<int> read;  // by other turns, or outside
+  for (const GraphOutput& output : graph_.outputs) read.insert(output.value);
+  for (Turn& turn : turns_) {
+    turn.is_steady = turn.part == nullptr && steady.contains(turn.nodes.front());
+    if (turn.is_steady) continue;
+    for (const int node : turn.nodes) {
+      const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
+      read.insert(inputs.begin(), inputs.end());
+    }
+  }
+  kept_.assign(turns_.size(), {});
+  for (size_t t = 0; t < turns_.size(); ++t) {
+    if (!turns_[t].is_steady) continue;
+    if (steady_ == nullptr) steady_ = std::make_shared<SteadyValues>();
+    std::ranges::copy_if(graph_.nodes[static_cast<size_t>(turns_[t].nodes.front())].outputs,
+                         std::back_inserter(kept_[t]),
+                         [&](int value) { return value != kNoValue && read.contains(value); });
+  }
+}
+
 std::shared_ptr<const Program> Program::Divided(Division division) const {
   std::shared_ptr<Program> divided(new Program(*this));
   divided->parts_ = std::move(division.parts);
   divided->MakeTurns(division.known);
+  divided->FindSteady(division.steady);
   divided->FindLastReaders();
   std::set<int> needed;
   for (const GraphOutput& output : graph_.outputs) needed.insert(output.value);
@@ -112,7 +136,8 @@ std::shared_ptr<const Program> Program::WithOutputs(std::vector<Port> outputs) c
 }
 
 size_t Program::interpreted_nodes() const {
-  return static_cast<size_t>(std::ranges::count_if(turns_, [](const Turn& turn) { return turn.part == nullptr; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(turns_, [](const Turn& turn) { return turn.part == nullptr && !turn.is_steady; }));
 }
 
 }  // namespace swizzle::fallback

@@ -15,6 +15,7 @@
 #include "model_loader/regions/cut.h"
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
+#include "model_loader/regions/shape_flow.h"
 
 namespace swizzle::regions {
 namespace {
@@ -325,6 +326,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   SWIZZLE_RETURN_IF_ERROR(AddRecurrences(std::move(recurrences), backends.host, options.threads, planner));
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
+  if (place == fallback::Place::kHost) planner.division.steady = SteadyNodes(graph);
   std::ranges::move(attention, std::back_inserter(planner.division.parts));
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));

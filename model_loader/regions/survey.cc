@@ -3,32 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string_view>
 #include <utility>
+
+#include "model_loader/regions/shape_flow.h"
 
 namespace swizzle::regions {
 namespace {
 
 using fallback::Array;
-
-// Inputs that say how large an operator's results are; in bits.
-struct ShapeInputs {
-  std::string_view op;
-  uint32_t inputs;
-};
-constexpr ShapeInputs kShapeInputs[] = {
-    {"Compress", 2},  {"ConstantOfShape", 1}, {"Expand", 2},  {"NonZero", 1}, {"OneHot", 2},
-    {"Pad", 2 | 8},   {"Range", 7},           {"Reshape", 2}, {"Resize", 15}, {"Slice", 30},
-    {"Split", 2},     {"Squeeze", 2},         {"Tile", 6},    {"TopK", 2},    {"Upsample", 2},
-    {"Unsqueeze", 2},
-};
-
-uint32_t ShapeInputsOf(const Node& node) {
-  if (node.op.starts_with("Reduce")) return 2;
-  const auto found = std::ranges::find(kShapeInputs, node.op, &ShapeInputs::op);
-  const uint32_t inputs = found == std::end(kShapeInputs) ? 0 : found->inputs;
-  return node.op == "Resize" ? inputs & ~1U : inputs;
-}
 
 // Values that depend on no input.
 std::set<int> ConstantValues(const fallback::Program& program) {
@@ -148,21 +130,6 @@ StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream,
     survey->other_shapes = std::move(other->shapes);
   }
   return survey;
-}
-
-bool ShapesFollowShapes(const Graph& graph) {
-  std::set<int> elements(graph.inputs.begin(), graph.inputs.end());  // values that depend on the inputs' elements
-  for (const Node& node : graph.nodes) {
-    const uint32_t shape_inputs = ShapeInputsOf(node);
-    bool depends = false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!elements.contains(node.inputs[i])) continue;
-      if (i < 32 && (shape_inputs >> i & 1) != 0) return false;
-      depends = true;
-    }
-    if (depends && node.op != "Shape" && node.op != "Size") elements.insert(node.outputs.begin(), node.outputs.end());
-  }
-  return true;
 }
 
 }  // namespace swizzle::regions

@@ -49,9 +49,6 @@ inline constexpr std::array<int64_t, 5> kFreeSizes = {64, 32, 96, 224, 16};
 // INVALID_ARGUMENT if the program runs on zeros of none of the sizes that are tried.
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits);
 
-// Whether no shape of a value depends on the elements of an input.
-bool ShapesFollowShapes(const Graph& graph);
-
 }  // namespace swizzle::regions
 
 #endif  // SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_

@@ -145,6 +145,17 @@ OnnxBuilder& OnnxBuilder::MicrosoftNode(const std::string& op, const std::vector
   return *this;
 }
 
+OnnxBuilder& OnnxBuilder::Body(const std::string& attribute_name, const std::vector<std::string>& inputs,
+                               const OnnxBuilder& body) {
+  onnx::NodeProto& node = *graph().mutable_node(graph().node_size() - 1);
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(attribute_name);
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  *attribute.mutable_g() = body.model_.graph();
+  for (const std::string& input : inputs) attribute.mutable_g()->add_input()->set_name(input);
+  return *this;
+}
+
 std::vector<std::byte> OnnxBuilder::Bytes() const {
   const std::string text = model_.SerializeAsString();
   const auto bytes = std::as_bytes(std::span(text));

@@ -37,6 +37,8 @@ class OnnxBuilder {
   OnnxBuilder& MicrosoftNode(const std::string& op, const std::vector<std::string>& inputs,
                              const std::vector<std::string>& outputs,
                              const std::map<std::string, Attribute>& attributes = {});
+  // The graph of `body` becomes an attribute of the last node. Its inputs are names alone, as exporters leave them.
+  OnnxBuilder& Body(const std::string& attribute_name, const std::vector<std::string>& inputs, const OnnxBuilder& body);
 
   // For what a right model would not have.
   onnx::ModelProto& model() { return model_; }

@@ -14,17 +14,6 @@ using swizzle::testing::OnnxBuilder;
 constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr auto kTooLarge = StatusCode::kResourceExhausted;
 
-// The graph of `body` becomes an attribute of the last node. Its inputs are names alone, as exporters leave them.
-void AddBody(OnnxBuilder& builder, const std::string& name, const std::vector<std::string>& inputs,
-             const OnnxBuilder& body) {
-  onnx::NodeProto& node = *builder.graph().mutable_node(builder.graph().node_size() - 1);
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::GRAPH);
-  *attribute.mutable_g() = const_cast<OnnxBuilder&>(body).graph();
-  for (const std::string& input : inputs) attribute.mutable_g()->add_input()->set_name(input);
-}
-
 // y = x > limit ? x + c : -x, where c and x stand around the branches.
 OnnxBuilder Choice() {
   OnnxBuilder builder;
@@ -33,8 +22,8 @@ OnnxBuilder Choice() {
   OnnxBuilder then, otherwise;
   then.Node("Add", {"x", "c"}, {"sum"}).Output("sum");
   otherwise.Node("Neg", {"x"}, {"negative"}).Output("negative");
-  AddBody(builder, "then_branch", {}, then);
-  AddBody(builder, "else_branch", {}, otherwise);
+  builder.Body("then_branch", {}, then);
+  builder.Body("else_branch", {}, otherwise);
   return builder;
 }
 
@@ -72,7 +61,7 @@ OnnxBuilder Sums(int64_t turns, float limit) {
   body.Node("Add", {"carried", "x"}, {"sum"}).Node("ReduceMax", {"sum"}, {"most"}, {{"keepdims", int64_t{0}}});
   body.Node("Less", {"most", "limit"}, {"more"}).Node("Identity", {"sum"}, {"keep"});
   body.Output("more").Output("sum").Output("keep");
-  AddBody(builder, "body", {"turn", "again", "carried"}, body);
+  builder.Body("body", {"turn", "again", "carried"}, body);
   return builder;
 }
 
@@ -117,8 +106,8 @@ TEST(Loop, WithinALoop) {
   OnnxBuilder outer, inner;
   inner.Node("Add", {"inner_carried", "x"}, {"inner_sum"}).Output("inner_again").Output("inner_sum");
   outer.Node("Loop", {"turns", "", "carried"}, {"sum"}).Output("again").Output("sum");
-  AddBody(outer, "body", {"inner_turn", "inner_again", "inner_carried"}, inner);
-  AddBody(builder, "body", {"turn", "again", "carried"}, outer);
+  outer.Body("body", {"inner_turn", "inner_again", "inner_carried"}, inner);
+  builder.Body("body", {"turn", "again", "carried"}, outer);
   const auto outputs = Execute(builder, {Floats({2}, {1, 2})}, {.max_body_runs = 20});
   ASSERT_THAT(outputs, IsOk());
   EXPECT_EQ(Values((*outputs)[0]), (std::vector<float>{16, 32}));
@@ -132,7 +121,7 @@ OnnxBuilder Columns(const std::map<std::string, Attribute>& attributes) {
   builder.Node("Scan", {"zero", "x"}, {"y", "kept"}, attributes).Output("y").Output("kept");
   OnnxBuilder body;
   body.Node("Add", {"state", "step"}, {"sum"}).Node("Identity", {"sum"}, {"keep"}).Output("sum").Output("keep");
-  AddBody(builder, "body", {"state", "step"}, body);
+  builder.Body("body", {"state", "step"}, body);
   return builder;
 }
 

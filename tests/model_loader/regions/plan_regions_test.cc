@@ -426,18 +426,5 @@ TEST_F(PlanRegionsTest, ScoresThatSomethingElseReadsStay) {
   ExpectSame(regional, {{3, 9, 8}, {3, 5, 8}});
 }
 
-TEST(ShapesFollowShapes, UnlessTheyAreOfElements) {
-  const auto follow = [](const OnnxBuilder& builder) {
-    return ShapesFollowShapes((*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())))->graph());
-  };
-  EXPECT_TRUE(follow(Tokens()));
-  OnnxBuilder by_shape;
-  by_shape.Input("x", {-1, 4}).Node("Shape", {"x"}, {"s"}).Node("Expand", {"x", "s"}, {"y"}).Output("y");
-  EXPECT_TRUE(follow(by_shape));
-  OnnxBuilder by_element;
-  by_element.Input("x", {-1, 4}).Node("NonZero", {"x"}, {"y"}).Output("y");
-  EXPECT_FALSE(follow(by_element));
-}
-
 }  // namespace
 }  // namespace swizzle::regions
