@@ -87,9 +87,17 @@ class Network(Graph):
     def concat(self, values, axis):
         return self.node('Concat', values, axis=axis)
 
-    def resize(self, x, factor=2.0):
-        return self.node('Resize', [x, '', self.initializer([1, 1, factor, factor])], mode='nearest',
-                         coordinate_transformation_mode='asymmetric', nearest_mode='floor')
+    def resize(self, x, factor=2.0, **attributes):
+        attributes = attributes or {'mode': 'nearest', 'coordinate_transformation_mode': 'asymmetric',
+                                    'nearest_mode': 'floor'}
+        no_part = '' if self.opset >= 13 else self.initializer([])  # of the image: it could not be left out before
+        return self.node('Resize', [x, no_part, self.initializer([1, 1, factor, factor])], **attributes)
+
+    def split(self, x, *sizes, axis=1):
+        parts = [self.fresh('part') for _ in sizes]
+        inputs, attributes = ([x, self.integers(*sizes)], {}) if self.opset >= 13 else ([x], {'split': sizes})
+        self.nodes.append(helper.make_node('Split', inputs, parts, axis=axis, name=parts[0], **attributes))
+        return parts
 
     def attend(self, x, hidden, heads, bias=None, keys=None, packed=False):
         """Of a layer, without the residual; `bias` is added to the scores."""
@@ -184,7 +192,10 @@ def mpnet(g, s):
     places = g.node('Range', [g.scalar(0, numpy.int64), g.scalar(s.length, numpy.int64), g.scalar(1, numpy.int64)])
     apart = g.node('Abs', [g.node('Sub', [g.unsqueeze(places, 0), g.unsqueeze(places, 1)])])
     far = g.node('Log', [g.add(g.node('Cast', [apart], to=TensorProto.FLOAT), g.scalar(1.0))])
-    bucket = g.node('Min', [g.node('Cast', [far], to=TensorProto.INT64), g.scalar(s.buckets - 1, numpy.int64)])
+    if g.opset >= 12:  # Min takes whole numbers
+        bucket = g.node('Min', [g.node('Cast', [far], to=TensorProto.INT64), g.scalar(s.buckets - 1, numpy.int64)])
+    else:
+        bucket = g.node('Cast', [g.node('Min', [far, g.scalar(s.buckets - 1)])], to=TensorProto.INT64)
     bias = g.unsqueeze(g.transpose(g.table(s.buckets, s.heads, bucket), 2, 0, 1), 0)
     for _ in range(s.layers):
         x = g.block_after(x, s.hidden, s.heads, s.inner, bias)
@@ -254,8 +265,7 @@ def regnet(g, s):
 def yolo_head(g, features, classes):
     flat = [g.reshape(g.conv(x, width, 4 + classes), 0, 4 + classes, -1) for x, width in features]
     y = g.concat(flat, 2)
-    boxes, scores = g.fresh('boxes'), g.fresh('scores')
-    g.nodes.append(helper.make_node('Split', [y, g.integers(4, classes)], [boxes, scores], axis=1, name=boxes))
+    boxes, scores = g.split(y, 4, classes)
     return g.concat([g.multiply(boxes, g.scalar(8.0)), g.node('Sigmoid', [scores])], 1)
 
 
@@ -268,8 +278,7 @@ def yolov8(g, s):
     def c2f(x, inputs, outputs, depth, shortcut=True):
         half = outputs // 2
         y = conv(x, inputs, outputs)
-        parts = [g.fresh('part') for _ in range(2)]
-        g.nodes.append(helper.make_node('Split', [y, g.integers(half, half)], parts, axis=1, name=parts[0]))
+        parts = g.split(y, half, half)
         for _ in range(depth):
             z = conv(conv(parts[-1], half, half, 3, pad=1), half, half, 3, pad=1)
             parts.append(g.add(parts[-1], z) if shortcut else z)
@@ -344,7 +353,7 @@ def crnn(g, s):
         x = g.node('MaxPool', [x], kernel_shape=[2, 2 if i < 2 else 1], strides=[2, 2 if i < 2 else 1])
         inputs = width
     x = g.node('AveragePool', [x], kernel_shape=[s.image[0] >> len(s.widths), 1])
-    x = g.transpose(g.node('Squeeze', [x, g.integers(2)]), 2, 0, 1)
+    x = g.transpose(g.squeeze(x, 2), 2, 0, 1)
     for _ in range(2):
         weights = [g.recurrent_weight(2, 4 * s.hidden, size) for size in (inputs, s.hidden)]
         bias = g.initializer(g.normal(2, 8 * s.hidden, scale=0.1))

@@ -59,7 +59,8 @@ EXPECTED = {
     'yolov5s': (2, 52, 20),
 }
 SPELLINGS = {'opset17': {}, 'written-sparse': {'written': True, 'sparsity': 0.9},
-             'opset14': {'opset': 14, 'written': True}, 'opset20': {'opset': 20}}
+             'opset11': {'opset': 11, 'written': True}, 'opset14': {'opset': 14, 'written': True},
+             'opset20': {'opset': 20}}
 
 
 def draw_inputs(model):

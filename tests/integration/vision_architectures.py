@@ -20,12 +20,6 @@ def with_tokens(g, x, hidden, count=1):
     return g.concat([g.node('Expand', [g.initializer(g.normal(1, count, hidden)), wanted]), x], 1)
 
 
-def split(g, x, *sizes, axis=1):
-    parts = [g.fresh('part') for _ in sizes]
-    g.nodes.append(helper.make_node('Split', [x, g.integers(*sizes)], parts, axis=axis, name=parts[0]))
-    return parts
-
-
 @architecture(IMAGE)
 def deit(g, s):
     """Two tokens before the patches, the means of whose classes are the answer."""
@@ -62,7 +56,7 @@ def dinov2(g, s):
     for _ in range(s.layers):
         y = g.attend(g.layer_norm(x, s.hidden), s.hidden, s.heads, packed=True)
         x = g.add(x, g.multiply(y, g.initializer(g.normal(s.hidden))))
-        gate, value = split(g, g.linear(g.layer_norm(x, s.hidden), s.hidden, 2 * s.inner), s.inner, s.inner, axis=-1)
+        gate, value = g.split(g.linear(g.layer_norm(x, s.hidden), s.hidden, 2 * s.inner), s.inner, s.inner, axis=-1)
         y = g.linear(g.multiply(g.silu(gate), value), s.inner, s.hidden)
         x = g.add(x, g.multiply(y, g.initializer(g.normal(s.hidden))))
     g.output(g.layer_norm(x, s.hidden))
@@ -127,7 +121,7 @@ def yolov5(g, s):
     for x, side in ((small, s.image // 4), (large, s.image // 8)):
         y = g.reshape(g.conv(x, 2 * w, 3 * (5 + s.classes)), -1, 3, 5 + s.classes, side, side)
         y = g.node('Sigmoid', [g.transpose(y, 0, 1, 3, 4, 2)])
-        place, size, rest = split(g, y, 2, 2, 1 + s.classes, axis=4)
+        place, size, rest = g.split(y, 2, 2, 1 + s.classes, axis=4)
         place = g.add(g.multiply(place, g.scalar(2.0)), g.constant(g.normal(1, 3, side, side, 2)))
         size = g.multiply(g.node('Pow', [g.multiply(size, g.scalar(2.0)), g.scalar(2.0)]),
                           g.constant(numpy.abs(g.normal(1, 3, 1, 1, 2))))
@@ -196,7 +190,7 @@ def shufflenet(g, s):
         half, side = width // 2, s.image // 2
         if width != inputs:
             x, inputs = g.relu(g.conv(x, inputs, width)), width
-        kept, y = split(g, x, half, half)
+        kept, y = g.split(x, half, half)
         y = g.relu(g.conv(y, half, half))
         y = g.relu(g.conv(g.depthwise(y, half, 3, pad=1), half, half))
         x = g.reshape(g.concat([kept, y], 1), -1, 2, half, side, side)
@@ -278,7 +272,7 @@ def super_resolution(g, s):
     x = g.node('PRelu', [g.conv(image, 3, s.width, 5, pad=2), g.initializer(g.normal(s.width, 1, 1, scale=0.1))])
     x = g.node('Tanh', [g.conv(x, s.width, s.width, 3, pad=1)])
     x = g.node('DepthToSpace', [g.conv(x, s.width, 12, 3, pad=1)], blocksize=2, mode='CRD')
-    lines = g.node('Resize', [image, '', g.initializer([1, 1, 2, 2])], mode='linear')
+    lines = g.resize(image, mode='linear')
     g.output(g.add(x, lines))
 
 
@@ -428,7 +422,7 @@ def yolov5s(g, s):
     for x, width in found:
         y = g.reshape(g.conv(x, width, 3 * (5 + s.classes)), -1, 3, 5 + s.classes, side, side)
         y = g.node('Sigmoid', [g.transpose(y, 0, 1, 3, 4, 2)])
-        place, size, rest = split(g, y, 2, 2, 1 + s.classes, axis=4)
+        place, size, rest = g.split(y, 2, 2, 1 + s.classes, axis=4)
         place = g.add(g.multiply(place, g.scalar(2.0)), g.constant(g.normal(1, 3, side, side, 2)))
         size = g.multiply(g.node('Pow', [g.multiply(size, g.scalar(2.0)), g.scalar(2.0)]),
                           g.constant(numpy.abs(g.normal(1, 3, 1, 1, 2))))
