@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/widened.h"
 #include "kernels/cpu/tokens/attention_bits.h"
+#include "kernels/cpu/tokens/attention_operands.h"
 #include "kernels/cpu/tokens/attention_work.h"
 #include "kernels/cpu/tokens/token_layout.h"
 
@@ -20,34 +21,14 @@ namespace swizzle::cpu::HWY_NAMESPACE {
 namespace {
 
 // Everything that the blocks of one problem share.
-struct AttentionCall {
+struct AttentionCall : AttentionOperands {
   explicit AttentionCall(const KernelArgs& args)
-      : sizes(*args.problem),
-        queries(args.Input<float>(0)),
-        keys(args.problem->attention().packed ? queries : args.Input<float>(1)),
-        values(args.problem->attention().packed ? queries : args.Input<float>(2)),
-        output(args.Output<float>()),
-        bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
-        pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
-        scale(args.problem->attention().scale),
-        first_key_channel(args.problem->attention().packed ? KeyChannels(*args.problem) : 0),
-        first_value_channel(2 * first_key_channel),
-        key_matrix(args.problem->input.batch, args.problem->input.channels, args.problem->from.layout),
-        output_matrix(args.problem->output.batch, args.problem->output.channels, args.problem->to.layout),
-        value_matrix(args.problem->attention().packed ? key_matrix : output_matrix) {}
+      : AttentionOperands(args),
+        sizes(*args.problem),
+        pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr) {}
 
   AttentionScratch sizes;
-  const float* queries;
-  const float* keys;
-  const float* values;
-  float* output;
-  const float* bias;
   const AttentionBits* pattern;  // or null
-  float scale;
-  int64_t first_key_channel, first_value_channel;  // of the operands that keys and values are in
-  TokenMatrix key_matrix;                          // of queries and keys
-  TokenMatrix output_matrix;
-  TokenMatrix value_matrix;
 };
 
 // The most pieces of a block of keys: panels are at least one unit wide.
