@@ -25,7 +25,7 @@ namespace swizzle {
 
 // Times that were measured with another version no longer count (plan/choose/tuning_cache.h): raise it with every
 // change to what a kernel does or how fast.
-inline constexpr int kKernelTableVersion = 21;
+inline constexpr int kKernelTableVersion = 22;
 
 using SharedWeight = std::shared_ptr<const PackedWeight>;
 
@@ -68,9 +68,10 @@ struct Kernel {
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
   // What not every plan may do:
-  bool rounds_to_tf32 = false;    // FP32 factors; its types are FP32
-  bool rounds_to_bytes = false;   // operands that the model has no scales for
-  bool splits_to_halves = false;  // FP32 factors, and sums them as tensor cores do; its types are FP32
+  bool rounds_to_tf32 = false;      // FP32 factors; its types are FP32
+  bool rounds_to_bytes = false;     // operands that the model has no scales for
+  bool rounds_to_bfloat16 = false;  // FP32 factors, where whole numbers made them; its types are FP32
+  bool splits_to_halves = false;    // FP32 factors, and sums them as tensor cores do; its types are FP32
   // How long it takes goes by where the first input is zero. A candidate only where calibration data told
   // (Problem::input_zeros), and chosen only by times measured with such zeros.
   bool skips_input_zeros = false;
@@ -106,6 +107,10 @@ constexpr Kernel Pitched(Kernel kernel, bool (*takes)(const Problem&)) {
 constexpr Kernel Pitched(Kernel kernel) { return Pitched(kernel, kernel.accepts); }
 constexpr Kernel RoundingToBytes(Kernel kernel) {
   kernel.rounds_to_bytes = true;
+  return kernel;
+}
+constexpr Kernel RoundingToBfloat16(Kernel kernel) {
+  kernel.rounds_to_bfloat16 = true;
   return kernel;
 }
 constexpr Kernel SkippingInputZeros(Kernel kernel) {

@@ -31,6 +31,7 @@
 #include "kernels/cpu/layout/convert.h"
 #include "kernels/cpu/runtime/targets.h"
 #include "kernels/cpu/tokens/attention.h"
+#include "kernels/cpu/tokens/attention_bfloat16.h"
 #include "kernels/cpu/tokens/attention_bits.h"
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
@@ -315,6 +316,11 @@ constexpr auto kRows = Join(
     RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense,
                                                   {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
                                                   SWIZZLE_PER_TARGET(LayerNorm)),
+    // Before the others, for plans that measure nothing.
+    LibraryRow<"attention_panels_f32_avx512bf16">(
+        {Op::kAttention, Format::kNone, kPanels, kPanels}, kAvx512 | kAvx512Bf16,
+        RoundingToBfloat16({.accepts = AcceptsAll, .workspace_bytes = AttentionBfloat16WorkspaceBytes}),
+        AttentionBfloat16),
     PlainRows<"attention", kNchw, kPanels>(Op::kAttention, kAttention, SWIZZLE_PER_TARGET(Attention)),
     Rows<"sparse_attention_nchw_pattern", kF32>(
         {Op::kSparseAttention, Format::kPattern, kNchw, kNchw},

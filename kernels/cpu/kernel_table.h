@@ -9,7 +9,8 @@
 //   it). What no target needs follows under HWY_ONCE;
 // - vector code that several kernels share is an -inl.h header with a per-target guard: simd/elements-inl.h has the
 //   loads and stores of whole vectors and of ends, in every type;
-// - what computes no vectors (packing, sizes, cutting work) is an ordinary source, compiled once.
+// - what computes no vectors (packing, sizes, cutting work) is an ordinary source, compiled once;
+// - so is what has one instruction set alone (tokens/attention_bfloat16.cc), for these (simd/bfloat16_pairs-inl.h).
 //
 // How one of bytes is written (int8/): what decides, which is most of it (threads, panels, slices, windows), is alike
 // for all targets, and compiled once. Only what is done to a panel of 64 positions is not. So:

@@ -17,6 +17,7 @@ struct Tolerance {
 
 Tolerance ToleranceOf(const Kernel& kernel) {
   if (kernel.rounds_to_bytes) return {3e-2, 3e-2, 6e-8};
+  if (kernel.rounds_to_bfloat16) return {4.1e-3, 4.1e-3, 1e-37};  // attention_bfloat16.h
   switch (PrecisionOf(kernel)) {
     case DType::kFloat16:
       return {2e-3, 2e-3, 6e-8};

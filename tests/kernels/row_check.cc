@@ -37,8 +37,9 @@ float Rounded(float value, DType dtype) {
   return dtype == DType::kBFloat16 ? FloatOfBfloat16(Bfloat16OfFloat(value)) : value;
 }
 
-// As an operand of the row: one that rounds to TF32 gets what has its 10 bits of mantissa already.
+// As an operand of the row: one that rounds to TF32 or bfloat16 gets what has its bits of mantissa already.
 float Rounded(float value, DType dtype, const Kernel& kernel) {
+  if (kernel.rounds_to_bfloat16) dtype = DType::kBFloat16;
   if (kernel.rounds_to_tf32) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
   return Rounded(value, dtype);
 }

@@ -2,8 +2,9 @@
 //
 // Buffers are exactly as large as the contracts say and end in guard bytes; spare positions, outputs and workspaces
 // start as NaN, so whatever leaks out of them shows. Where the backend's memory is its own, operands are copied there
-// and back, and what the row queues is also recorded and replayed. Rows in half precision or TF32 get operands rounded
-// to it. Those that take a pitch also get operands, or an output, within wider ones that are NaN elsewhere.
+// and back, and what the row queues is also recorded and replayed. Rows that round, to half precision or TF32, get
+// operands that are so already. Those that take a pitch also get operands, or an output, within wider ones that are NaN
+// elsewhere.
 #ifndef SWIZZLE_TESTS_KERNELS_ROW_CHECK_H_
 #define SWIZZLE_TESTS_KERNELS_ROW_CHECK_H_
 

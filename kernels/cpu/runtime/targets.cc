@@ -12,7 +12,8 @@ uint32_t Offered() {
   const int64_t targets = hwy::SupportedTargets();
   const uint32_t vnni = __builtin_cpu_supports("avx512vnni") != 0 ? kVnni : 0;
   const uint32_t vbmi = __builtin_cpu_supports("avx512vbmi") != 0 ? kVbmi : 0;
-  const uint32_t avx512 = kAvx512 | vnni | vbmi;
+  const uint32_t bf16 = __builtin_cpu_supports("avx512bf16") != 0 ? kAvx512Bf16 : 0;
+  const uint32_t avx512 = kAvx512 | vnni | vbmi | bf16;
   return (targets & HWY_AVX2 ? kAvx2 : 0) | (targets & HWY_AVX3 ? avx512 : 0);
 }
 

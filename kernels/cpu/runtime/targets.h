@@ -37,6 +37,7 @@ inline constexpr uint32_t kAvx2 = 1u << 0;
 inline constexpr uint32_t kAvx512 = 1u << 1;
 inline constexpr uint32_t kVnni = 1u << 2;  // AVX-512's
 inline constexpr uint32_t kVbmi = 1u << 3;
+inline constexpr uint32_t kAvx512Bf16 = 1u << 4;
 
 // What this processor and its operating system offer.
 uint32_t DetectFeatures();

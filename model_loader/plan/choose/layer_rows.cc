@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/backend/select.h"
+#include "kernels/whole_numbers/position_weight.h"
 #include "model_loader/plan/choose/estimate.h"
 #include "model_loader/plan/choose/pooled_layers.h"
 #include "model_loader/semantics/whole_numbers.h"
@@ -35,6 +36,15 @@ int WholeOperands(const Kernel& kernel, const Problem& problem) {
   const auto& output = problem.epilogue.requantise;
   return (problem.inputs_as[0].dtype == DType::kFloat32 ? 0 : wholes) + (kernel.key.weight_dtype == DType::kInt8) +
          (output && output->dtype == kernel.key.output.dtype);
+}
+
+// Whether the layer that makes the value multiplies whole numbers, its input's or each position's own.
+bool IsProductOfWholeNumbers(const Network& network, int value) {
+  const auto maker = std::ranges::find(network.layers, value, &Layer::output);
+  if (maker == network.layers.end() || maker->op != Op::kConv) return false;
+  const Weight& weight = network.weights[maker->weight];
+  const Problem problem = LayerProblem(network, *maker, 1, 1);
+  return HoldsBytes(weight, problem) || HoldsPositionBytes(weight, problem);
 }
 
 void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {
@@ -71,6 +81,12 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
 
 }  // namespace
 
+bool ReadsWholeNumbers(const Network& network, const Layer& layer) {
+  return std::ranges::all_of(layer.inputs, [&](int value) {
+    return network.values[value].AsWholeNumbers().has_value() || IsProductOfWholeNumbers(network, value);
+  });
+}
+
 bool MayRoundAs(Precision precision, const Kernel& kernel) {
   const bool is_tf32 = precision == Precision::kTf32;
   return (is_tf32 || !kernel.rounds_to_tf32) &&
@@ -90,6 +106,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
     if (dense_only && IsSparse(kernel->key.weights)) continue;
     if (!MayRoundAs(settings.precision, *kernel)) continue;
+    if (kernel->rounds_to_bfloat16 && !ReadsWholeNumbers(network, layer)) continue;
     if (kernel->key.output.pooled && !FeedsPooling(network, layer)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }

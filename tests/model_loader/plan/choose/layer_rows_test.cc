@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "kernels/cpu/kernel_table.h"
+#include "model_loader/quantising/quantiser.h"
+#include "tests/kernels/fake_backend.h"
+#include "tests/support/random_encoder.h"
 
 namespace swizzle {
 namespace {
@@ -19,6 +25,36 @@ TEST(LayerRowsTest, OnlyPlansWhosePrecisionAllowsItRoundFactors) {
     EXPECT_EQ(MayRoundAs(precision, tf32), precision == Precision::kTf32);
     EXPECT_EQ(MayRoundAs(precision, halves), precision == Precision::kFloat16x3 || precision == Precision::kTf32);
     EXPECT_EQ(MayRoundAs(precision, bytes), precision == Precision::kInt8);
+  }
+}
+
+Layer& AttentionOf(Network& network) {
+  return *std::ranges::find(network.layers, Op::kAttention, [](const Layer& layer) { return layer.op; });
+}
+
+bool MayRoundToBfloat16(Network& network) {
+  const FakeBackend backend(cpu::KernelTable(), ~0u);
+  const auto rows = LayerRows(backend, network, AttentionOf(network), {1, Precision::kFloat32}, /*dense_only=*/false);
+  EXPECT_TRUE(rows.ok());
+  const auto rounds = [](const Candidate& row) { return row.kernel->rounds_to_bfloat16; };
+  EXPECT_FALSE(std::ranges::all_of(*rows, rounds));
+  return std::ranges::any_of(*rows, rounds);
+}
+
+TEST(LayerRowsTest, AttentionIsRoundedWhereWholeNumbersMadeAllThatItReads) {
+  for (const double sparsity : {0.0, 0.9}) {
+    Network network = testing::MakeRandomEncoder({.sparsity = sparsity});
+    EXPECT_FALSE(MayRoundToBfloat16(network));
+    ASSERT_TRUE(QuantiseSequenceNetwork(network, {}).ok());
+    EXPECT_TRUE(MayRoundToBfloat16(network));
+    for (const int input : AttentionOf(network).inputs) {
+      Network mixed = network;
+      const auto maker = std::ranges::find(mixed.layers, input, &Layer::output);
+      mixed.weights[maker->weight].quantisation.reset();
+      EXPECT_FALSE(MayRoundToBfloat16(mixed)) << "input " << input;
+      mixed.values[input].quantisation = Quantisation{DType::kUint8, {0.1f}, {128}};
+      EXPECT_TRUE(MayRoundToBfloat16(mixed)) << "input " << input;
+    }
   }
 }
 
