@@ -110,11 +110,11 @@ constexpr std::array<Kernel, 1> RetypeRow() {
                          &Convert)};
 }
 
-// A row of a library's kernel, all FP32.
-template <RowText kName>
+// A row of a library's kernel, or of one instruction set alone.
+template <RowText kName, DType kType = kF32>
 constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t features, const Kernel& common,
                                            RunFunctionPointer run) {
-  return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, DType::kFloat32), features, run)};
+  return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, kType), features, run)};
 }
 
 constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
@@ -320,6 +320,10 @@ constexpr auto kRows = Join(
     LibraryRow<"attention_panels_f32_avx512bf16">(
         {Op::kAttention, Format::kNone, kPanels, kPanels}, kAvx512 | kAvx512Bf16,
         RoundingToBfloat16({.accepts = AcceptsAll, .workspace_bytes = AttentionBfloat16WorkspaceBytes}),
+        AttentionBfloat16),
+    LibraryRow<"attention_panels_bf16_avx512bf16", kBf16>(
+        {Op::kAttention, Format::kNone, kPanels, kPanels}, kAvx512 | kAvx512Bf16,
+        {.accepts = AcceptsAll, .workspace_bytes = AttentionBfloat16WorkspaceBytes, .family = "attention_panels_bf16"},
         AttentionBfloat16),
     PlainRows<"attention", kNchw, kPanels>(Op::kAttention, kAttention, SWIZZLE_PER_TARGET(Attention)),
     Rows<"sparse_attention_nchw_pattern", kF32>(

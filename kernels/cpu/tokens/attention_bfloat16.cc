@@ -7,6 +7,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/bfloat16_pairs-inl.h"
+#include "kernels/cpu/simd/widened.h"
 #include "kernels/cpu/tokens/attention_operands.h"
 #include "kernels/cpu/tokens/attention_work.h"
 
@@ -54,7 +55,10 @@ struct Call : AttentionOperands {
 
 }  // namespace
 
-size_t AttentionBfloat16WorkspaceBytes(const Problem& problem) { return problem.threads * Scratch(problem).bytes(); }
+size_t AttentionBfloat16WorkspaceBytes(const Problem& problem) {
+  const size_t scratch = problem.threads * Scratch(problem).bytes();
+  return IsBfloat16(problem.to) ? WidenedBytes(problem) + scratch : scratch;
+}
 
 }  // namespace swizzle::cpu
 
@@ -364,6 +368,7 @@ void Attend(const Call& call, const QueryBlock& block, const Scratch& scratch) {
 }  // namespace
 
 void AttentionBfloat16(const KernelArgs& args, Stream& stream) {
+  if (IsBfloat16(args.problem->to)) return RunWidened(args, stream, AttentionBfloat16);
   const Call call(args);
   const AttentionWork work(*args.sequences, args.problem->attention().heads, kLanes, kQueryBlock);
   const int64_t slots = stream.threads();
