@@ -14,7 +14,7 @@ namespace swizzle {
 
 struct Sequences {
   std::span<const int32_t> begins;       // [count + 1], ascending: sequence i has tokens begins[i] to begins[i + 1]
-  std::span<const int32_t> positions;    // [tokens]: where each token stood in its sequence, ascending within it
+  std::span<const int32_t> positions;    // [tokens]: of each token in its sequence, for embeddings by position
   std::span<const float> key_bias;       // [tokens], added to a key's scores in attention; empty: zeros
   std::span<const int32_t> owners = {};  // [tokens]: the sequence of each, -1 for spare ones; empty on the CPU
 

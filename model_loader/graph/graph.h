@@ -98,6 +98,10 @@ struct GraphSequences {
   int mask = kNoValue;          // the graph input that says which tokens are attended to
   float masked_bias = 0.0f;     // what is added to a key's scores where the mask is 0
   bool skips_masked = false;    // nothing else reads what is computed of masked tokens
+  // Positions count, from 1, the tokens of which this graph input holds another number than `padding`, and are 0 where
+  // it holds that; kNoValue: all tokens, from 0.
+  int counted = kNoValue;
+  int64_t padding = 0;
 };
 
 struct Graph {

@@ -68,7 +68,7 @@ constexpr OnnxOperator kOperators[] = {
      {6, 0, R::kFirstInput}},
     {{"", "Cos", 1, 1, 1, ""}, P::kNone, S::kNone, {7, 0, R::kElementwise}},
     {{"", "Cosh", 1, 1, 1, ""}, P::kNone, S::kNone, {9, 0, R::kElementwise}},
-    {{"", "CumSum", 2, 2, 1, "exclusive reverse "}, P::kNone, S::kNone, {11, 0, R::kUnknown}},
+    {{"", "CumSum", 2, 2, 1, "exclusive reverse "}, P::kNone, S::kByForm, {11, 0, R::kUnknown}},
     {{"", "DFT", 1, 3, 1, "axis inverse onesided "}, P::kNone, S::kNone, {17, 0, R::kUnknown}},
     {{"", "DepthToSpace", 1, 1, 1, "blocksize mode "}, P::kComputed, S::kNone, {6, 0, R::kFirstInput}},
     {{"", "DequantizeLinear", 2, 3, 1, "axis "}, P::kComputed, S::kByForm, {10, 0, R::kAxis}},

@@ -8,10 +8,11 @@ namespace swizzle {
 
 int64_t Network::LookupLimit(int value) const {
   int64_t limit = 0;
+  const int64_t first = value == -1 && sequences && sequences->counted != -1 ? 1 : 0;
   for (const Layer& layer : layers) {
     const bool reads = layer.inputs.empty() ? value == -1 : layer.inputs[0] == value;
     if (layer.op != Op::kEmbedding || !reads) continue;
-    const int64_t rows = weights[layer.weight].rows() - layer.lookup().offset;
+    const int64_t rows = weights[layer.weight].rows() - layer.lookup().offset - first;
     limit = limit == 0 ? rows : std::min(limit, rows);
   }
   return limit;

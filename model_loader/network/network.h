@@ -83,6 +83,10 @@ struct SequenceInputs {
   int mask = -1;              // input that holds 1 where a token is to be attended to, else 0; -1: none, all are
   float masked_bias = 0.0f;   // what is added to the scores of a key whose mask is 0
   bool skips_masked = false;  // nothing else reads what is computed of masked tokens, so it need not be
+  // Positions (Lookup) count, from 1, the tokens of which this input holds another number than `padding`, and are 0
+  // where it holds that, as RoBERTa's; -1: all tokens, from 0.
+  int counted = -1;
+  int64_t padding = 0;
   bool operator==(const SequenceInputs&) const = default;
 };
 
@@ -101,8 +105,8 @@ struct Network {
   // weight is malformed, or a port names no value or has other elements than its value.
   Status Validate() const;
 
-  // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1); positions
-  // count from 0, so the tables' offsets are taken off. 0: there is none.
+  // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1): of these as
+  // many as the longest sequence has, tables' offsets and the row for padding being taken off. 0: there is none.
   int64_t LookupLimit(int value) const;
 
   int64_t DenseWeightBytes() const;   // of all weights and biases, had they been stored dense

@@ -116,6 +116,9 @@ class Validator {
     const bool is_mask = sequences.mask >= 0 && static_cast<size_t>(sequences.mask) < network_.inputs.size() &&
                          network_.inputs[sequences.mask].value == -1;
     if (sequences.mask != -1 && !is_mask) return InvalidArgument("input ", sequences.mask, " cannot be the mask");
+    if (sequences.counted < -1 || sequences.counted >= static_cast<int>(network_.inputs.size())) {
+      return InvalidArgument("positions count tokens of input ", sequences.counted, ", which there is not");
+    }
     if (sequences.length < 0 || sequences.length > kMaxExtent) {
       return InvalidArgument("the length of its sequences, ", sequences.length, ", is not between 0 (free) and ",
                              kMaxExtent);

@@ -245,12 +245,18 @@ Status CheckPattern(const Layer& layer, const Weight& weight) {
                          " nonzeros; the layer says ", attention.length, " and ", attention.nonzeros);
 }
 
+// The row of a token that comes first, where rows go by position.
+int64_t FirstPosition(const Network& network, const Layer& layer) {
+  const bool counted = layer.lookup().by_position && network.sequences && network.sequences->counted != -1;
+  return layer.lookup().offset + (counted ? 1 : 0);
+}
+
 // Rows and columns that its weight, of values, has to have.
 std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& layer, const Weight& weight) {
   const int64_t rows = network.values[layer.output].channels;
   switch (layer.op) {
     case Op::kEmbedding:
-      return {std::max(weight.rows(), layer.lookup().offset + 1), rows};
+      return {std::max(weight.rows(), FirstPosition(network, layer) + 1), rows};
     case Op::kLayerNorm:
       return {rows, 1};
     case Op::kDepthwiseConv:

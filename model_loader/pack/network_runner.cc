@@ -70,13 +70,14 @@ StatusOr<std::vector<std::vector<float>>> NetworkRunner::Run(const std::vector<s
 
 StatusOr<std::vector<std::vector<float>>> NetworkRunner::RunSequences(const std::vector<std::vector<float>>& inputs) {
   TokenPacking packing(PackingRulesOf(network(), /*compute_masked=*/false));
-  std::optional<TensorView> mask;
-  std::vector<int64_t> mask_elements;
-  if (network().sequences->mask >= 0) {
-    mask_elements.assign(inputs[network().sequences->mask].begin(), inputs[network().sequences->mask].end());
-    mask = {DType::kInt64, {batch_, length_}, std::as_bytes(std::span(mask_elements))};
-  }
-  packing.Add(batch_, length_, mask);
+  std::vector<int64_t> mask_elements, counted_elements;
+  const auto view_of = [&](int input, std::vector<int64_t>& elements) -> std::optional<TensorView> {
+    if (input < 0) return std::nullopt;
+    elements.assign(inputs[input].begin(), inputs[input].end());
+    return TensorView{DType::kInt64, {batch_, length_}, std::as_bytes(std::span(elements))};
+  };
+  packing.Add(batch_, length_, view_of(network().sequences->mask, mask_elements),
+              view_of(network().sequences->counted, counted_elements));
   const BatchSize size(batch_, packing.tokens());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (IdLimit(static_cast<int>(i)) == 0) continue;

@@ -16,8 +16,9 @@ namespace swizzle {
 
 static_assert(std::endian::native == std::endian::little, "packed files are read and written without swapping bytes");
 
-// 3: values of quantised weights as whole numbers. 2: matrices by their parts. Version 1 had a message for each format.
-inline constexpr uint32_t kPackedVersion = 3;
+// 4: positions that count tokens. 3: values of quantised weights as whole numbers. 2: matrices by their parts. Version
+// 1 had a message for each format.
+inline constexpr uint32_t kPackedVersion = 4;
 inline constexpr uint64_t kPackedAlignment = 64;
 inline constexpr uint32_t kMaxPackedHeaderBytes = uint32_t{4} << 20;  // some twenty thousand layers
 

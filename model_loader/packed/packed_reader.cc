@@ -315,8 +315,9 @@ class Unpacker {
 
  private:
   static SequenceInputs UnpackSequences(const packed::SequenceInputs& proto) {
-    static_assert(FieldCount<SequenceInputs>() == 4, "what they have more than this stands below too");
-    return {proto.length(), proto.has_mask() ? proto.mask() : -1, proto.masked_bias(), proto.skips_masked()};
+    static_assert(FieldCount<SequenceInputs>() == 6, "what they have more than this stands below too");
+    return {proto.length(),       proto.has_mask() ? proto.mask() : -1,       proto.masked_bias(),
+            proto.skips_masked(), proto.has_counted() ? proto.counted() : -1, proto.padding()};
   }
 
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {

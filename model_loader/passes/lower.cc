@@ -144,9 +144,11 @@ class Lowering {
     inputs.length = sequences.length == kFreeBatch ? 0 : sequences.length;
     inputs.masked_bias = sequences.masked_bias;
     inputs.skips_masked = sequences.skips_masked;
+    inputs.padding = sequences.padding;
     for (int input : graph_.inputs) {
       const Value& value = graph_.values[input];
       if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());
+      if (input == sequences.counted) inputs.counted = static_cast<int>(network_.inputs.size());
       NetworkPort port{value.name, value.dtype, TokenDims(), -1};
       if (reads_[input] > 0) {
         port.value = AddNetworkValue(input);

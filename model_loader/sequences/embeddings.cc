@@ -21,9 +21,16 @@ StatusOr<Form> EmbeddingOf(Context& context, size_t table, const Form& ids) {
     return Tokens{
         context.out().Embedding(numbers->input, Tensor::Floats(shape, given.second), 0), {}, view_of(numbers->view)};
   }
-  int64_t offset = 0;
+  int64_t offset = 0, first = 0;  // of positions; the first that is looked up
   View view;
-  if (const auto* positions = std::get_if<Positions>(&ids)) {
+  if (const auto* counts = std::get_if<TokenCounts>(&ids)) {
+    if (!counts->zero_at_padding) return context.Refuse("its indices count tokens, and go on where padding is");
+    SWIZZLE_RETURN_IF_ERROR(
+        Annotate(context.facts().CountTokens(counts->input, counts->padding), Describe(context.node())));
+    offset = counts->offset;
+    first = 1;
+    view = counts->view;
+  } else if (const auto* positions = std::get_if<Positions>(&ids)) {
     const bool in_sequence = positions->has_values && !positions->is_pair && positions->per_position == 1 &&
                              positions->per_sequence == Whole{0};
     if (!in_sequence) return context.Refuse("its indices are neither ids nor positions");
@@ -47,8 +54,9 @@ StatusOr<Form> EmbeddingOf(Context& context, size_t table, const Form& ids) {
     view.dims.resize(known->shape.size());
     view.dims.back() = context.LengthAxis();
   }
-  if (offset < 0 || offset >= rows)
-    return context.Refuse("its positions begin at ", offset, ", its table has ", rows, " rows");
+  if (offset < 0 || offset + first >= rows)
+    return context.Refuse("its positions begin at ", offset + first, ", its table has ", rows, " rows");
+  if (!std::holds_alternative<TokenCounts>(ids)) context.facts().ReadPositions();
   return Tokens{
       context.out().Embedding(kNoValue, Tensor::Floats(shape, given.second), offset), {}, view_of(std::move(view))};
 }

@@ -21,6 +21,14 @@ Status SequenceFacts::AttendWithMask(const Graph& graph, int input, float bias) 
   return {};
 }
 
+Status SequenceFacts::CountTokens(int input, int64_t padding) {
+  const bool other = sequences_.counted != kNoValue && (sequences_.counted != input || sequences_.padding != padding);
+  if (other) return Unimplemented("its positions count other tokens than those of another table");
+  sequences_.counted = input;
+  sequences_.padding = padding;
+  return {};
+}
+
 Status SequenceFacts::TakeMaskedMean(const Graph& graph, int input) {
   masked_mean_ = true;
   return ReadAsMask(graph, input);
@@ -31,6 +39,9 @@ Status SequenceFacts::Finish(const Graph& graph) {
     if (input == sequences_.mask) {
       return Unimplemented("input '", graph.values[input].name, "' is read both as ids and as a mask");
     }
+  }
+  if (plain_positions_ && sequences_.counted != kNoValue) {
+    return Unimplemented("some positions count tokens that are not padding, and some count all");
   }
   if (masks_attention_ && plain_attention_) return Unimplemented("some attention is masked and some is not");
   if (masked_mean_ && !masks_attention_) return Unimplemented("the mean of tokens is masked, attention is not");

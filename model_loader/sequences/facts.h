@@ -21,6 +21,9 @@ class SequenceFacts {
   Status ReadAsMask(const Graph& graph, int input);
   Status AttendWithMask(const Graph& graph, int input, float bias);
   void AttendWithoutMask() { plain_attention_ = true; }
+  // Positions of one network are all counted (GraphSequences::counted) or none is.
+  Status CountTokens(int input, int64_t padding);
+  void ReadPositions() { plain_positions_ = true; }
   Status TakeMaskedMean(const Graph& graph, int input);
   void TakePlainMean() { plain_mean_ = true; }
 
@@ -32,6 +35,7 @@ class SequenceFacts {
   std::vector<int> ids_;
   bool masks_attention_ = false, plain_attention_ = false;
   bool masked_mean_ = false, plain_mean_ = false;
+  bool plain_positions_ = false;
 };
 
 }  // namespace swizzle::sequences

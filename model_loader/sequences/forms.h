@@ -50,12 +50,33 @@ struct Positions {
   View view;
 };
 
+// What is made of a number that equals this one, and of any other.
+struct Compared {
+  int64_t number = 0;
+  double at_equal = 1.0;
+  double at_other = 0.0;
+  bool operator==(const Compared&) const = default;
+};
+
 // A graph input of whole numbers, one a token, or what an element-wise function makes of it where it holds 0 and 1.
 struct TokenNumbers {
   int input = kNoValue;  // of the new graph
   bool as_it_is = true;  // no function was applied
   double at_zero = 0.0;
   double at_one = 1.0;
+  DType dtype = DType::kInt64;
+  View view;
+  std::optional<Compared> compared = {};  // whatever it holds, where the function asks for one number alone
+};
+
+// How many tokens of a sequence up to each, itself included, hold another number than `padding` in a graph input; for
+// RoBERTa's positions.
+struct TokenCounts {
+  int input = kNoValue;  // of the new graph
+  bool of_mask = false;  // which holds 0 and 1
+  int64_t padding = 0;
+  bool zero_at_padding = false;  // else as many as before it
+  int64_t offset = 0;            // is added to all
   DType dtype = DType::kInt64;
   View view;
 };
@@ -119,8 +140,8 @@ struct TokenCount {
   View view;
 };
 
-using Form =
-    std::variant<Unknown, Known, Positions, TokenNumbers, Pairs, Tokens, Moment, Scores, MaskedTokens, TokenCount>;
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Tokens, Moment, Scores,
+                          MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

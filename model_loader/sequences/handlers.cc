@@ -14,6 +14,7 @@
 #include "model_loader/sequences/rearrange.h"
 #include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
+#include "model_loader/sequences/token_counts.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -29,6 +30,7 @@ constexpr Row kRows[] = {
     {"", "Attention", InterpretAttention},
     {"", "Concat", InterpretConcat},
     {"", "ConstantOfShape", InterpretConstantOfShape},
+    {"", "CumSum", InterpretCumSum},
     {"", "DequantizeLinear", InterpretDequantizeLinear},
     {"", "Expand", InterpretExpand},
     {"", "Flatten", InterpretFlatten},

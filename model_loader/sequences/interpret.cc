@@ -12,6 +12,7 @@
 #include "model_loader/sequences/pools.h"
 #include "model_loader/sequences/positions.h"
 #include "model_loader/sequences/scores.h"
+#include "model_loader/sequences/token_counts.h"
 #include "model_loader/sequences/token_numbers.h"
 
 namespace swizzle::sequences {
@@ -77,6 +78,7 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   if (context.AnyInputIs<Moment>()) return CombineMoments(context);
   if (context.AnyInputIs<Tokens>()) return CombineTokens(context);
   if (context.AnyInputIs<Positions>()) return CombinePositions(context);
+  if (context.AnyInputIs<TokenCounts>()) return CombineTokenCounts(context);
   return CombineTokenNumbers(context);
 }
 

@@ -10,6 +10,39 @@ namespace {
 
 constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 
+// Of an input as it is and a number, whichever comes first.
+std::optional<Compared> ComparedWithNumber(Context& context) {
+  for (const size_t i : {0, 1}) {
+    const auto* numbers = context.InputAs<TokenNumbers>(i);
+    const auto* known = context.InputAs<Known>(1 - i);
+    if (numbers == nullptr || !numbers->as_it_is || known == nullptr || !known->IsUniform()) continue;
+    const Whole number = known->numbers[0].whole;
+    if (!IsFloating(known->dtype) && number.IsNumber()) return Compared{number.factor, 1.0, 0.0};
+  }
+  return std::nullopt;
+}
+
+// What the node makes of inputs that ask for the same number, and of numbers.
+std::optional<Compared> CompareAgain(Context& context, const PointFunction& function, DType result) {
+  std::optional<Compared> compared;
+  std::vector<double> at_equal, at_other;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    const auto* numbers = context.InputAs<TokenNumbers>(i);
+    if (numbers == nullptr) {
+      const auto number = context.HasInput(i) ? NumberOf(context, i) : kLeftOut;
+      at_equal.push_back(*number);
+      at_other.push_back(*number);
+      continue;
+    }
+    const auto& asked = numbers->compared;
+    if (!asked || (compared && compared->number != asked->number)) return std::nullopt;
+    compared = asked;
+    at_equal.push_back(asked->at_equal);
+    at_other.push_back(asked->at_other);
+  }
+  return Compared{compared->number, Rounded(function(at_equal), result), Rounded(function(at_other), result)};
+}
+
 }  // namespace
 
 StatusOr<Form> CombineTokenNumbers(Context& context) {
@@ -51,6 +84,8 @@ StatusOr<Form> CombineTokenNumbers(Context& context) {
   result.as_it_is = widens && only->as_it_is;
   result.at_zero = Rounded((*function)(at_zero), result.dtype);
   result.at_one = Rounded((*function)(at_one), result.dtype);
+  result.compared =
+      context.node().op == "Equal" ? ComparedWithNumber(context) : CompareAgain(context, *function, result.dtype);
   return result;
 }
 

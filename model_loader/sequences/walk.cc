@@ -105,10 +105,12 @@ Graph Walk::Finished() {
   graph.producer = graph_.producer;
   graph.opset = graph_.opset;
   graph.sequences = context_.facts().sequences();
-  const int mask = graph.sequences->mask;
-  const auto place = std::find(graph.inputs.begin(), graph.inputs.end(), mask) - graph.inputs.begin();
+  const std::vector<int> inputs = graph.inputs;
   Rewriter(graph).Finish();
-  if (mask != kNoValue) graph.sequences->mask = graph.inputs[static_cast<size_t>(place)];
+  for (int* const named : {&graph.sequences->mask, &graph.sequences->counted}) {
+    if (*named == kNoValue) continue;
+    *named = graph.inputs[static_cast<size_t>(std::ranges::find(inputs, *named) - inputs.begin())];
+  }
   return std::move(graph);
 }
 

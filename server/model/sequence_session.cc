@@ -66,9 +66,11 @@ class SequenceSession final : public Session {
     const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
     return {tensor.dtype, {rows, tensor.shape[1]}, tensor.bytes.subspan(first * row_bytes, rows * row_bytes)};
   }
+  static std::optional<TensorView> RowsOf(const std::optional<TensorView>& tensor, int64_t first, int64_t rows) {
+    return tensor ? std::optional(RowsOf(*tensor, first, rows)) : std::nullopt;
+  }
   std::optional<TensorView> MaskOf(const BatchItem& item, int64_t first, int64_t rows) const {
-    const std::optional<TensorView> mask = rules_.MaskOf(item.inputs);
-    return mask ? std::optional(RowsOf(*mask, first, rows)) : std::nullopt;
+    return RowsOf(rules_.MaskOf(item.inputs), first, rows);
   }
 
   // Packs sequences from `place` on, at least one and else as many as a run should take, and moves `place` behind them.
@@ -88,7 +90,8 @@ class SequenceSession final : public Session {
       const int64_t rows = end - place.row;
       if (rows > 0) {
         const int64_t first_token = packing_.tokens();
-        packing_.Add(rows, Length(item), MaskOf(item, place.row, rows));
+        packing_.Add(rows, Length(item), MaskOf(item, place.row, rows),
+                     RowsOf(rules_.CountedOf(item.inputs), place.row, rows));
         parts_.push_back({&item, place.row, rows, first_token, packing_.tokens()});
       }
       place.row = end;
@@ -184,12 +187,20 @@ SequenceRules::SequenceRules(const ModelSpec& spec, const PortMap& ports, const 
       position_limit_(plan.PositionLimit()),
       packing_(PackingRulesOf(plan.network(), spec.compute_masked)) {
   for (const int input : ports.inputs) id_limits_.push_back(plan.IdLimit(input));
-  const auto mask = std::find(ports.inputs.begin(), ports.inputs.end(), plan.network().sequences->mask);
-  if (mask != ports.inputs.end()) mask_ = static_cast<int>(mask - ports.inputs.begin());
+  const auto place_of = [&](int port) {
+    const auto place = std::ranges::find(ports.inputs, port);
+    return place == ports.inputs.end() ? -1 : static_cast<int>(place - ports.inputs.begin());
+  };
+  mask_ = place_of(plan.network().sequences->mask);
+  counted_ = place_of(plan.network().sequences->counted);
 }
 
 std::optional<TensorView> SequenceRules::MaskOf(std::span<const TensorView> inputs) const {
   return mask_ < 0 ? std::nullopt : std::optional(inputs[mask_]);
+}
+
+std::optional<TensorView> SequenceRules::CountedOf(std::span<const TensorView> inputs) const {
+  return counted_ < 0 ? std::nullopt : std::optional(inputs[counted_]);
 }
 
 Status SequenceRules::CheckShapes(std::span<const TensorView> inputs) const {

@@ -29,6 +29,8 @@ class SequenceRules {
 
   const PackingRules& packing() const { return packing_; }
   std::optional<TensorView> MaskOf(std::span<const TensorView> inputs) const;
+  // Whose numbers positions count; absent: all tokens.
+  std::optional<TensorView> CountedOf(std::span<const TensorView> inputs) const;
 
   // The tokens of the request that are computed. INVALID_ARGUMENT, naming the model and the input, if inputs differ in
   // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
@@ -41,7 +43,7 @@ class SequenceRules {
   const ModelSpec& spec_;
   const int64_t max_batch_, max_tokens_, position_limit_;
   std::vector<int64_t> id_limits_;  // by input of the specification
-  int mask_ = -1;                   // input of the specification
+  int mask_ = -1, counted_ = -1;    // inputs of the specification
   PackingRules packing_;
 };
 

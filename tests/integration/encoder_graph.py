@@ -36,6 +36,8 @@ class EncoderGraph(Graph):
         return self.node(op, inputs, domain='com.microsoft', **attributes)
 
     def token_input(self, name):
+        if any(name == value.name for value in self.inputs):
+            return name
         shape = self.fixed or ('batch', 'sequence')
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, shape))
         return name
@@ -342,6 +344,17 @@ class EncoderGraph(Graph):
             place = self.unsqueeze(self.node('Range', [zero, length, one]), 0)
             shape = self.node('Shape', [self.ids])
             place = self.node('Gather', [positions, self.node('Expand', [place, shape])])
+        elif self.positions == 'past_padding':  # RoBERTa's: padding, token 1, is not counted
+            kept = self.node('Cast', [self.node('Not', [self.node('Equal', [self.ids, self.scalar(1, numpy.int64)])])],
+                             to=TensorProto.INT32)
+            count = self.node('CumSum', [kept, self.scalar(1, numpy.int64)])
+            count = self.node('Mul', [self.add(count, self.scalar(0, numpy.int32)), kept])
+            count = self.node('Cast', [count], to=TensorProto.INT64)
+            place = self.node('Gather', [positions, self.add(count, self.scalar(1, numpy.int64))])
+        elif self.positions == 'masked':
+            mask = self.token_input('attention_mask')
+            count = self.node('Mul', [self.node('CumSum', [mask, self.scalar(1, numpy.int64)]), mask])
+            place = self.node('Gather', [positions, self.add(count, self.scalar(1, numpy.int64))])
         elif self.positions == 'input':
             place = self.node('Gather', [positions, self.token_input('position_ids')])
         else:

@@ -93,8 +93,6 @@ def test_sparse_transformer_of_vectors(tmp_path):
 CHECKPOINTS = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints'
 ALL_CHECKPOINTS = sorted(path.parent for path in CHECKPOINTS.glob('*/config.json'))
 IN_BYTES = [folder for folder in ALL_CHECKPOINTS if folder.name.startswith('bert_int8')]  # quantised_encoders_test.py
-# Positions that count the tokens before them, as RoBERTa's do, are no plan's yet.
-CHECKPOINTS_FALL_BACK = {'roberta'}
 
 
 def read_safetensors(file):
@@ -114,7 +112,6 @@ def test_checkpoint(folder, tmp_path):
     inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
     outputs = {name: array for name, array in tensors.items() if array.dtype != numpy.int64}
     actual, said = run_model(folder, inputs, tmp_path)
-    assert ('fallback' in said) == (folder.name in CHECKPOINTS_FALL_BACK), said
+    assert 'fallback' not in said
     assert outputs and inputs
-    mask = None if folder.name in CHECKPOINTS_FALL_BACK else inputs.get('attention_mask')
-    assert_close(actual, outputs, mask)
+    assert_close(actual, outputs, inputs.get('attention_mask'))

@@ -60,7 +60,7 @@ for MASK in ('lowest', 'where', 'expanded', 'scores_where', 'scores_equal', 'one
 for SHAPES in ('constant', 'chain'):
     for TYPES_FROM in ('zeros', 'buffer', 'none'):
         encoder(f'types_{TYPES_FROM}_{SHAPES}', types=TYPES_FROM, shapes=SHAPES)
-for PLACE in ('range', 'input', 'table'):
+for PLACE in ('range', 'input', 'table', 'past_padding', 'masked'):
     encoder(f'positions_{PLACE}', positions=PLACE)
 for HEAD in ('classifier', 'probabilities', 'tokens', 'answers', 'mean', 'mean_of_all'):
     encoder(f'head_{HEAD}', head=HEAD)

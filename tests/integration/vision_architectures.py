@@ -1,7 +1,6 @@
 """More architectures on images and lines of numbers: what exporters write of them. See make_architectures.py."""
 
 import numpy
-from onnx import helper
 
 from make_architectures import TRANSFORMER, architecture
 

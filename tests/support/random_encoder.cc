@@ -48,6 +48,7 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   network.outputs = {{"hidden", DType::kFloat32, tokens, hidden}, {"pooled", DType::kFloat32, rows, pooled}};
   network.sequences = sparse ? SequenceInputs{options.length, -1, 0.0f, false}
                              : SequenceInputs{options.length, 1, -10000.0f, options.skips_masked};
+  if (options.padding) network.sequences->counted = 0, network.sequences->padding = *options.padding;
   return network;
 }
 

@@ -3,6 +3,7 @@
 #define SWIZZLE_TESTS_SUPPORT_RANDOM_ENCODER_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "model_loader/network/network.h"
 
@@ -18,6 +19,7 @@ struct RandomEncoderOptions {
   bool skips_masked = true;
   int64_t channels = 24;  // in 2 heads
   int64_t band = 0;       // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
+  std::optional<int64_t> padding = {};  // positions count the ids that are not this; absent: all
 };
 
 // BERT with one block: inputs "input_ids", "attention_mask" (INT64) and "token_type_ids" (INT32), which nothing reads,

@@ -22,6 +22,27 @@ void ForEachComputed(const PackingRules& rules, int64_t length, const std::optio
   }
 }
 
+// The positions of a sequence's tokens, asked for in order; its numbers start at element `first` of `counted`.
+class PositionCounter {
+ public:
+  PositionCounter(std::optional<int64_t> padding, const std::optional<TensorView>& counted, int64_t first)
+      : padding_(padding), counted_(counted), first_(first) {}
+
+  int64_t At(int64_t token) {
+    if (!padding_) return token;
+    for (; next_ <= token; ++next_) count_ += IsPadding(next_) ? 0 : 1;
+    return IsPadding(token) ? 0 : count_;
+  }
+
+ private:
+  bool IsPadding(int64_t token) const { return WholeAt(*counted_, first_ + token) == *padding_; }
+
+  const std::optional<int64_t> padding_;
+  const std::optional<TensorView>& counted_;
+  const int64_t first_;
+  int64_t next_ = 0, count_ = 0;
+};
+
 }  // namespace
 
 PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
@@ -29,6 +50,7 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
   PackingRules rules;
   rules.masked_bias = sequences.masked_bias;
   rules.skips_masked = sequences.skips_masked && !compute_masked;
+  if (sequences.counted != -1) rules.padding = sequences.padding;
   for (const Layer& layer : network.layers) {
     if (layer.op != Op::kSelectToken) continue;
     const int64_t token = layer.token_choice().token;
@@ -68,10 +90,13 @@ void TokenPacking::Clear() {
   computes_masked_ = false;
 }
 
-void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask) {
+void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask,
+                       const std::optional<TensorView>& counted) {
+  SWIZZLE_CHECK(!rules_.padding || counted);
   for (int64_t row = 0; row < rows; ++row) {
+    PositionCounter positions(rules_.padding, counted, row * length);
     ForEachComputed(rules_, length, mask, row * length, [&](int64_t position, bool masked) {
-      positions_.push_back(static_cast<int32_t>(position));
+      positions_.push_back(static_cast<int32_t>(positions.At(position)));
       sources_.push_back(row * length + position);
       key_bias_.push_back(masked ? rules_.masked_bias : 0.0f);
       computes_masked_ = computes_masked_ || masked;

@@ -21,6 +21,8 @@ struct PackingRules {
   bool keeps_first = false;   // but not the first of a sequence,
   bool keeps_last = false;    // or the last
   float masked_bias = 0.0f;   // Sequences::key_bias of tokens whose mask is 0 and that are computed all the same
+  // Positions count, from 1, the tokens that do not hold this number, and are 0 where one does; absent: all, from 0.
+  std::optional<int64_t> padding = {};
 };
 
 // Those of a network that has sequences. compute_masked: nothing is left out.
@@ -39,8 +41,10 @@ class TokenPacking {
   explicit TokenPacking(const PackingRules& rules) : rules_(rules) {}
 
   void Clear();
-  // As CountTokens.
-  void Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask);
+  // As CountTokens. `counted`, of that shape, is the input SequenceInputs::counted. REQUIRES: it is there where the
+  // rules have padding.
+  void Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask,
+           const std::optional<TensorView>& counted = {});
 
   int64_t rows() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t tokens() const { return static_cast<int64_t>(sources_.size()); }

@@ -18,6 +18,10 @@ TEST(NetworkTest, KnowsTheRowsOfItsSmallestTables) {
   EXPECT_EQ(network.LookupLimit(network.outputs[0].value), 0);
 }
 
+TEST(NetworkTest, PaddingHasARowOfItsOwnWherePositionsCount) {
+  EXPECT_EQ(testing::MakeRandomEncoder({.positions = 80, .padding = 1}).LookupLimit(-1), 79);
+}
+
 TEST(NetworkTest, CountsBytes) {
   Network network;
   network.weights.push_back({DenseMatrix{2, 3, {1, 0, 0, 0, 0, 2}}, {1, 2}});

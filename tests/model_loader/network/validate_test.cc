@@ -279,6 +279,17 @@ const Fault kEncoderFaults[] = {
     {"IdsPerRow", [](Network& n) { n.values[0].per_token = false; }, "no matrix of tokens"},
     {"MaskOutOfRange", [](Network& n) { n.sequences->mask = 3; }, "input 3 cannot be the mask"},
     {"MaskWithValue", [](Network& n) { n.sequences->mask = 0; }, "input 0 cannot be the mask"},
+    {"CountsNoInput", [](Network& n) { n.sequences->counted = 3; }, "positions count tokens of input 3"},
+    {"CountsANegativeInput", [](Network& n) { n.sequences->counted = -2; }, "positions count tokens of input -2"},
+    {"HasARowForPaddingAlone",
+     [](Network& n) {
+       for (Layer& layer : n.layers) {
+         if (layer.op == Op::kEmbedding && layer.inputs.empty())
+           layer.lookup().offset = n.weights[layer.weight].rows() - 1;
+       }
+       n.sequences->counted = 0;
+     },
+     "its weight"},
     {"NegativeLength", [](Network& n) { n.sequences->length = -1; }, "length of its sequences, -1"},
     {"BiasIsNotANumber", [](Network& n) { n.sequences->masked_bias = std::nanf(""); }, "not a number"},
     {"InputOfOtherLength", [](Network& n) { n.inputs[1].dims = {5}; }, "do not start with the length"},

@@ -44,6 +44,20 @@ TEST(SequenceFactsTest, NothingIsSkippedWithoutAMask) {
   EXPECT_FALSE(facts.sequences().skips_masked);
 }
 
+TEST(SequenceFactsTest, PositionsAreCountedInOneWay) {
+  const Graph graph = TwoInputs();
+  SequenceFacts facts{GraphSequences()};
+  EXPECT_THAT(facts.CountTokens(0, 1), IsOk());
+  EXPECT_THAT(facts.CountTokens(0, 1), IsOk());
+  EXPECT_THAT(facts.CountTokens(0, 2), Refused("count other tokens"));
+  EXPECT_THAT(facts.CountTokens(1, 1), Refused("count other tokens"));
+  EXPECT_THAT(facts.Finish(graph), IsOk());
+  EXPECT_EQ(facts.sequences().counted, 0);
+  EXPECT_EQ(facts.sequences().padding, 1);
+  facts.ReadPositions();
+  EXPECT_THAT(facts.Finish(graph), Refused("some count all"));
+}
+
 TEST(SequenceFactsTest, ThereIsOneMaskAndOneBias) {
   const Graph graph = TwoInputs();
   SequenceFacts facts{GraphSequences()};

@@ -155,6 +155,29 @@ TEST_F(SequenceSessionTest, MaskedTokensAreZerosAndChangeNothing) {
   }
 }
 
+// Padding before the text moves nothing, nor does where requests are cut.
+TEST_F(SequenceSessionTest, PositionsMayCountWhatIsNotPadding) {
+  for (const int64_t micro_batch : {0, 9}) {
+    Load({.padding = 1}, false, 512, micro_batch);
+    Item text(2, 7, 1), padded(2, 9, 2);
+    for (int64_t& id : text.ids) id = std::max<int64_t>(id, 2);
+    for (int64_t row : {0, 1}) {
+      std::fill_n(padded.ids.begin() + row * 9, 2, 1);
+      std::fill_n(padded.mask.begin() + row * 9, 2, 0);
+      std::copy_n(text.ids.begin() + row * 7, 7, padded.ids.begin() + row * 9 + 2);
+    }
+    Run({&text, &padded});
+    const std::vector<float> expected = text.Floats(0), hidden = padded.Floats(0);
+    for (int64_t row : {0, 1}) {
+      const auto begin = hidden.begin() + (row * 9 + 2) * kChannels;
+      ExpectNear({begin, begin + 7 * kChannels},
+                 {expected.begin() + row * 7 * kChannels, expected.begin() + (row + 1) * 7 * kChannels});
+    }
+    EXPECT_THAT(Check(Item(1, 79)), IsOk());
+    EXPECT_THAT(Check(Item(1, 80)), IsError(StatusCode::kInvalidArgument, "the model has positions for 79"));
+  }
+}
+
 TEST_F(SequenceSessionTest, MaskedTokensCanBeComputed) {
   Load();
   Item skipped = Item(2, 12, 1).MaskAfter(7), computed = skipped;

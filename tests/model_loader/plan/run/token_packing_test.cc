@@ -59,6 +59,14 @@ TEST(TokenPackingTest, ComputesAllWhereMaskedTokensMayBeRead) {
   EXPECT_EQ(CountTokens(rules, 1, 2, MaskView(mask, 1)), 2);
 }
 
+TEST(TokenPackingTest, PositionsCountTokensThatAreNotPadding) {
+  const std::vector<int64_t> ids = {5, 1, 6, 7, 1, 1, 8, 9}, mask = {1, 1, 0, 1, 0, 1, 1, 1};
+  TokenPacking packing({.skips_masked = true, .padding = 1});
+  packing.Add(2, 4, MaskView(mask, 2), MaskView(ids, 2));
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 3, 6));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(1, 0, 3, 0, 1, 2));  // what is left out counts, too
+}
+
 TEST(TokenPackingTest, NoSequenceIsEmpty) {
   const std::vector<int64_t> mask = {0, 0, 1, 1};
   const PackingRules rules{.skips_masked = true, .masked_bias = -10000};
