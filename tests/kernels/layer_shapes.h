@@ -94,6 +94,8 @@ inline const GroupedShape kGroupedShapes[] = {
     {{{32, 48, 6, 5}, 64, Square(3, 2, 1)}, 64},
     {{{17, 70, 9, 8}, 128, Square(1, 2, 0)}, 64},
     {{{10, 3, 20, 22}, 64, Square(7, 2, 3)}, 64},
+    {{{12, 90, 1, 1}, 4480}, 64},
+    {{{32, 900, 1, 1}, 320}, 64},
 };
 
 // Groups of whole blocks of 16 channels, and of parts of them.

@@ -92,7 +92,7 @@ void RunConvShflBw(const KernelArgs& args, Stream& stream) {
 }
 
 void RunConvShflBwFew(const KernelArgs& args, Stream& stream) {
-  QueueFewColumns(OperandsOf(args, stream), QueueOf(stream));
+  QueueFewColumns(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
 }
 
 template void RunConvShflBw<64>(const KernelArgs&, Stream&);

@@ -13,7 +13,7 @@
 // A column tile that reaches past the row's end reads its last 16 bytes again and stores nothing there.
 //
 // For few columns, and devices before Hopper, conv_shfl_bw_few.cu multiplies the same weights by warps: a CTA has 16 or
-// 32 rows of a group by up to 64 columns, its eight warps share K, and operands go from memory to registers.
+// 32 rows of a group by up to 64 columns, its 8 or 16 warps share K, and operands go from memory to registers.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
 
@@ -66,7 +66,7 @@ struct GroupOperands {
 
 template <int kWidth>
 void QueueGroups(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
-void QueueFewColumns(const GroupOperands& operands, cudaStream_t queue);
+void QueueFewColumns(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
 
 }  // namespace swizzle::cuda
 

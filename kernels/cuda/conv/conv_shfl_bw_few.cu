@@ -6,9 +6,9 @@ namespace shfl_bw_few {
 namespace {
 
 template <typename S, typename T, typename Function>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(S::kThreads)
     MultiplyFew(const __grid_constant__ Args args, const __grid_constant__ Ending<Function> ending) {
-  __shared__ alignas(16) float parts[kWarps][S::kRows][S::kPitch];
+  __shared__ alignas(16) float parts[S::kWarps][S::kRows][S::kPitch];
   LetNextStart();
   const int row_tile = blockIdx.x % args.row_tiles;
   const uint4 bits = __ldg(reinterpret_cast<const uint4*>(args.groups + row_tile / S::kTilesOfGroup));
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
     StoreSums<S>(sums, parts[threadIdx.x / kWarp]);
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < S::kRows * S::kColumns / 2; i += kThreads) {
+  for (int i = threadIdx.x; i < S::kRows * S::kColumns / 2; i += S::kThreads) {
     const int row = i / (S::kColumns / 2), column = i % (S::kColumns / 2) * 2;
     const int place = static_cast<int>(group.place) + first_row + row, to = __ldg(args.rows + place);
     if (to < 0 || first_column + column >= args.stride) continue;
@@ -51,25 +51,34 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
   const Args args = ArgsOf(operands, S::kTilesOfGroup);
   const LaunchGrid grid(args.row_tiles * CeilDiv(operands.columns, int64_t{S::kColumns}));
   WithEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
-    LaunchDependent(MultiplyFew<S, T, Function>, grid, kThreads, 0, queue, args, ending);
+    LaunchDependent(MultiplyFew<S, T, Function>, grid, S::kThreads, 0, queue, args, ending);
   });
 }
 
+// Of the sizes that were timed (PERFORMANCE.md) the fastest for 4096x4096; tiles of 16 rows where those of 32 would be
+// on half of the multiprocessors at most.
 template <typename T>
-void QueueTiles(const GroupOperands& operands, cudaStream_t queue) {
-  if (operands.columns <= 8) return Queue<Tile<1, 2>, T>(operands, queue);
-  if (operands.columns <= 16) return Queue<Tile<2, 2>, T>(operands, queue);
-  if (operands.columns <= 32) return Queue<Tile<4, 2>, T>(operands, queue);
+void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
+  const bool has_few_rows = 2 * operands.weight->count() * Tile<1, 2>::kTilesOfGroup <= multiprocessors;
+  if (operands.columns <= 8) {
+    if (has_few_rows) return Queue<Tile<1, 1, 4, 16>, T>(operands, queue);
+    return Queue<Tile<1, 2, 4, 16>, T>(operands, queue);
+  }
+  if (operands.columns <= 16) {
+    if (has_few_rows) return Queue<Tile<2, 1, 4, 16>, T>(operands, queue);
+    return Queue<Tile<2, 2, 4, 16>, T>(operands, queue);
+  }
+  if (operands.columns <= 32) return Queue<Tile<4, 2, 4>, T>(operands, queue);
   Queue<Tile<8, 1>, T>(operands, queue);
 }
 
 }  // namespace
 }  // namespace shfl_bw_few
 
-void QueueFewColumns(const GroupOperands& operands, cudaStream_t queue) {
+void QueueFewColumns(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   if (operands.weight->count() == 0 || operands.columns == 0) return;
-  if (operands.dtype == DType::kFloat16) return shfl_bw_few::QueueTiles<__half>(operands, queue);
-  shfl_bw_few::QueueTiles<__nv_bfloat16>(operands, queue);
+  if (operands.dtype == DType::kFloat16) return shfl_bw_few::QueueTiles<__half>(operands, multiprocessors, queue);
+  shfl_bw_few::QueueTiles<__nv_bfloat16>(operands, multiprocessors, queue);
 }
 
 }  // namespace swizzle::cuda

@@ -10,7 +10,7 @@
 
 namespace swizzle::cuda::shfl_bw_few {
 
-constexpr int kWarp = 32, kWarps = 8, kThreads = kWarps * kWarp;
+constexpr int kWarp = 32;
 constexpr int kStep = RowGroups::kStep, kStepPairs = RowGroups::kRows * kStep / 4;  // uint2 of a step's weights
 
 struct Args {
@@ -27,13 +27,15 @@ struct Args {
   float alpha, beta;  // of sums and residual
 };
 
-// kOctets times eight columns of Y by kSixteens times 16 rows of a group: what a CTA computes.
-template <int kColumnOctets, int kRowSixteens>
+// kOctets times eight columns of Y by kSixteens times 16 rows of a group: what a CTA computes. Its warps share K, and
+// each asks for the operands of kAtOnce steps together.
+template <int kColumnOctets, int kRowSixteens, int kStepsAtOnce = 2, int kWarpsOfBlock = 8>
 struct Tile {
+  static constexpr int kWarps = kWarpsOfBlock, kThreads = kWarps * kWarp;
   static constexpr int kOctets = kColumnOctets, kSixteens = kRowSixteens;
   static constexpr int kColumns = 8 * kOctets, kRows = 16 * kSixteens, kTilesOfGroup = RowGroups::kRows / kRows;
-  static constexpr int kAtOnce = kOctets * kSixteens <= 2 ? 4 : 2;  // steps whose operands a warp asks for
-  static constexpr int kPitch = kColumns + 4;                       // of a row of sums, in shared memory
+  static constexpr int kAtOnce = kStepsAtOnce;
+  static constexpr int kPitch = kColumns + 4;  // of a row of sums, in shared memory
   using Sums = float[kSixteens][kOctets][4];
 };
 
@@ -81,7 +83,7 @@ struct StepOperands {
   }
 };
 
-// What a warp sums of its steps, every kWarps-th.
+// What a warp sums of its steps, every S::kWarps-th.
 template <typename S, typename T>
 __device__ void SumSteps(const Args& args, const RowGroup& group, int first_row, const uint16_t* x,
                          typename S::Sums& sums) {
@@ -91,21 +93,21 @@ __device__ void SumSteps(const Args& args, const RowGroup& group, int first_row,
   const auto load = [&](int first) {
 #pragma unroll
     for (int i = 0; i < S::kAtOnce; ++i) {
-      if (first + i * kWarps < steps) operands[i].LoadWeights(args, group, first_row, first + i * kWarps);
+      if (first + i * S::kWarps < steps) operands[i].LoadWeights(args, group, first_row, first + i * S::kWarps);
     }
   };
   load(step);
   WaitForResults();
-  for (; step < steps; step += S::kAtOnce * kWarps) {
+  for (; step < steps; step += S::kAtOnce * S::kWarps) {
 #pragma unroll
     for (int i = 0; i < S::kAtOnce; ++i) {
-      if (step + i * kWarps < steps) operands[i].LoadX(x, args.stride);
+      if (step + i * S::kWarps < steps) operands[i].LoadX(x, args.stride);
     }
 #pragma unroll
     for (int i = 0; i < S::kAtOnce; ++i) {
-      if (step + i * kWarps < steps) operands[i].template AddTo<T>(sums);
+      if (step + i * S::kWarps < steps) operands[i].template AddTo<T>(sums);
     }
-    load(step + S::kAtOnce * kWarps);
+    load(step + S::kAtOnce * S::kWarps);
   }
 }
 

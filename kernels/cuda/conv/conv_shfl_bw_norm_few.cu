@@ -20,6 +20,7 @@ struct NormArgs : Args {
 template <int kOctets>
 struct NormTile : Tile<kOctets, RowGroups::kRows / 16> {
   using S = Tile<kOctets, RowGroups::kRows / 16>;
+  static constexpr int kWarps = S::kWarps;
   static constexpr int kLaneGroups = kWarp / S::kColumns;
   static constexpr int kRowsOfWarp = S::kRows / kWarps, kRowsOfLane = kRowsOfWarp / kLaneGroups;
   struct Shared {
@@ -52,7 +53,8 @@ struct LaneRows {
 };
 
 template <typename T, int kOctets, int kGroups>
-__global__ void __launch_bounds__(kThreads) MultiplyFewAndNormalise(const __grid_constant__ NormArgs args) {
+__global__ void __launch_bounds__(NormTile<kOctets>::kThreads)
+    MultiplyFewAndNormalise(const __grid_constant__ NormArgs args) {
   using N = NormTile<kOctets>;
   using S = typename N::S;
   extern __shared__ uint4 dynamic_shared[];
@@ -135,7 +137,7 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
   constexpr size_t kBytes = sizeof(typename N::Shared);
   AllowSharedMemory(kernel, kBytes);
   const LaunchGrid grid(CeilDiv(operands.product.columns, int64_t{N::kColumns}) * blocks);
-  LaunchInClusters(kernel, grid, kThreads, blocks, kBytes, queue, args);
+  LaunchInClusters(kernel, grid, N::kThreads, blocks, kBytes, queue, args);
 }
 
 template <typename T, int kGroups>

@@ -43,7 +43,8 @@ constexpr Shape kShapes[] = {
     {"tail", 4096, 4096, 2000},   {"tail", 4096, 4096, 1056},   {"tail", 3072, 768, 1024},
     {"tail", 768, 3072, 1024},    {"tail", 512, 4608, 1568},    {"tail", 2048, 512, 1568},
     {"few", 3072, 768, 128},      {"few", 768, 3072, 128},      {"few", 4096, 4096, 64},
-    {"few", 4096, 4096, 32},      {"few", 4096, 4096, 8},
+    {"few", 4096, 4096, 32},      {"few", 4096, 4096, 16},      {"few", 4096, 4096, 8},
+    {"few", 3072, 768, 8},        {"few", 768, 3072, 8},
 };
 
 // Groups of `vector_rows` rows, drawn, that keep the same columns, drawn too.
@@ -68,12 +69,11 @@ struct Width {
   int width;
   void (*queue)(const cuda::GroupOperands&, int, cudaStream_t);
 };
-constexpr Width kWidths[] = {
-    {0, [](const cuda::GroupOperands& operands, int, cudaStream_t queue) { cuda::QueueFewColumns(operands, queue); }},
-    {64, cuda::QueueGroups<64>},
-    {128, cuda::QueueGroups<128>},
-    {192, cuda::QueueGroups<192>},
-    {256, cuda::QueueGroups<256>}};
+constexpr Width kWidths[] = {{0, cuda::QueueFewColumns},
+                             {64, cuda::QueueGroups<64>},
+                             {128, cuda::QueueGroups<128>},
+                             {192, cuda::QueueGroups<192>},
+                             {256, cuda::QueueGroups<256>}};
 
 struct Line {
   Shape shape;

@@ -79,13 +79,17 @@ void ExpectScaled(const Drawn& drawn, float alpha, float beta, void (*queue)(con
   }
 }
 
-template <int kWidth>
-void QueueTiles(const GroupOperands& operands) {
+int Multiprocessors() {
   int multiprocessors = 0;
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
-  QueueGroups<kWidth>(operands, multiprocessors, nullptr);
+  return multiprocessors;
 }
-void QueueFew(const GroupOperands& operands) { QueueFewColumns(operands, nullptr); }
+
+template <int kWidth>
+void QueueTiles(const GroupOperands& operands) {
+  QueueGroups<kWidth>(operands, Multiprocessors(), nullptr);
+}
+void QueueFew(const GroupOperands& operands) { QueueFewColumns(operands, Multiprocessors(), nullptr); }
 
 TEST(ScaledProductsTest, AlphaAndBeta) {
   int count = 0, major = 0;
