@@ -15,7 +15,8 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kFirstOpset = 11;  // of DynamicQuantizeLinear
+constexpr int64_t kFirstOpset = 11;     // of DynamicQuantizeLinear
+constexpr int64_t kFirstIrVersion = 4;  // before it, every initializer is listed as an input, too
 
 double AttributeOf(const onnx::NodeProto& node, const char* name, double absent) {
   for (const auto& attribute : node.attribute()) {
@@ -27,9 +28,24 @@ double AttributeOf(const onnx::NodeProto& node, const char* name, double absent)
 
 int64_t OpsetOf(const onnx::ModelProto& model) {
   for (const auto& import : model.opset_import()) {
-    if (import.domain().empty()) return import.version();
+    if (IsDefaultDomain(import.domain())) return import.version();
   }
   return 0;
+}
+
+// Adds what graphs within nodes read, the values that are theirs among it.
+void AddReadWithin(const onnx::GraphProto& graph, std::set<std::string>& read) {
+  const auto add = [&](const onnx::GraphProto& within) {
+    for (const auto& output : within.output()) read.insert(output.name());
+    for (const auto& node : within.node()) read.insert(node.input().begin(), node.input().end());
+    AddReadWithin(within, read);
+  };
+  for (const auto& node : graph.node()) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) add(attribute.g());
+      for (const auto& within : attribute.graphs()) add(within);
+    }
+  }
 }
 
 // The names of what a weight and its scales are in whole numbers.
@@ -82,7 +98,7 @@ class DynamicQuantiser {
   }
 
   static bool IsPlain(const onnx::NodeProto& node) {
-    if (!node.domain().empty() || node.output_size() != 1) return false;
+    if (!IsDefaultDomain(node.domain()) || node.output_size() != 1) return false;
     if (node.op_type() == "MatMul") return node.input_size() == 2;
     return node.op_type() == "Gemm" && node.input_size() >= 2 && AttributeOf(node, "transA", 0) == 0 &&
            AttributeOf(node, "alpha", 1) == 1 && AttributeOf(node, "beta", 1) == 1;
@@ -144,33 +160,33 @@ class DynamicQuantiser {
     return known->second;
   }
 
-  // Weights that nothing reads any more, and what only names them.
+  // Weights that nothing reads any more, what only names them, and inputs that they were given to.
   void DropUnread() {
+    std::set<std::string> read = ReadNames();
+    const auto is_unread = [&](const std::string& name) {
+      const auto given = initializers_.find(name);
+      return given != initializers_.end() && WasReplaced(given->second) && !read.contains(name);
+    };
+    const auto drop = [](auto& all, const auto& is_dropped) {
+      all.erase(std::remove_if(all.begin(), all.end(), is_dropped), all.end());
+    };
+    drop(*graph_.mutable_node(),
+         [&](const auto& node) { return node.op_type() == "Identity" && is_unread(node.output(0)); });
+    drop(*graph_.mutable_input(), [&](const auto& input) { return is_unread(input.name()); });
+    drop(*graph_.mutable_initializer(), [&](const auto& tensor) { return is_unread(tensor.name()); });
+  }
+
+  // An Identity reads where it is read.
+  std::set<std::string> ReadNames() const {
     std::set<std::string> read;
     for (const auto& output : graph_.output()) read.insert(output.name());
-    for (const auto& node : graph_.node()) {
-      if (node.op_type() != "Identity") read.insert(node.input().begin(), node.input().end());
+    AddReadWithin(graph_, read);
+    for (int i = graph_.node_size() - 1; i >= 0; --i) {
+      const onnx::NodeProto& node = graph_.node(i);
+      if (node.op_type() == "Identity" && !read.contains(node.output(0))) continue;
+      read.insert(node.input().begin(), node.input().end());
     }
-    const auto unread = [&](const std::string& name) { return !read.contains(name); };
-    auto& nodes = *graph_.mutable_node();
-    for (const auto& node : nodes) {
-      const bool kept = node.op_type() == "Identity" && !unread(node.output(0));
-      if (kept) read.insert(node.input(0));
-    }
-    nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
-                               [&](const auto& node) {
-                                 return node.op_type() == "Identity" && initializers_.contains(node.output(0)) &&
-                                        unread(node.output(0));
-                               }),
-                nodes.end());
-    auto& initializers = *graph_.mutable_initializer();
-    initializers.erase(std::remove_if(initializers.begin(), initializers.end(),
-                                      [&](const auto& tensor) {
-                                        const auto given = initializers_.find(tensor.name());
-                                        return given != initializers_.end() && WasReplaced(given->second) &&
-                                               unread(tensor.name());
-                                      }),
-                       initializers.end());
+    return read;
   }
 
   bool WasReplaced(int initializer) const {
@@ -202,6 +218,7 @@ StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::by
                          ": export it anew, or write a .swz file");
   }
   SWIZZLE_RETURN_IF_ERROR(DynamicQuantiser(proto, skips, options).Run());
+  proto.set_ir_version(std::max(proto.ir_version(), kFirstIrVersion));
   bytes.resize(proto.ByteSizeLong());
   proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
   return bytes;

@@ -19,8 +19,6 @@ namespace {
 // from garbage by its operators.
 constexpr int kMaxNesting = 32;
 
-bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
-
 // As nodes of a Graph have it.
 std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
 

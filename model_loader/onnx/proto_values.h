@@ -12,6 +12,9 @@
 
 namespace swizzle {
 
+// Both names of the domain of ONNX's own operators.
+inline bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
 // UNIMPLEMENTED, naming `what`, for types that no tensor here can have.
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);
 

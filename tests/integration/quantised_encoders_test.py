@@ -269,6 +269,20 @@ def test_quantize(encoder, tmp_path):
     assert sum((array == 0).sum() for array in weights) / sum(array.size for array in weights) > 0.8
 
 
+@pytest.mark.parametrize('encoder', ('bert_opset11',), indirect=True)
+def test_quantize_listed(encoder, tmp_path):
+    """Of a file that lists its weights as inputs, too, it writes one that asks for none of them."""
+    plain, inputs = encoder
+    model = onnx.load(plain)
+    model.ir_version = 3
+    model.graph.input.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                             for tensor in model.graph.initializer)
+    onnx.save(model, plain)
+    file = tmp_path / 'ours.onnx'
+    quantize(plain, file)
+    check(file, plain, inputs, tmp_path)
+
+
 def test_quantize_skips(encoder, tmp_path):
     plain, _ = encoder
     names = [node.name for node in onnx.load(plain).graph.node if node.op_type == 'MatMul']

@@ -88,6 +88,57 @@ TEST(QuantiseOnnxTest, WhatIsSkippedKeepsItsWeight) {
   EXPECT_EQ(model->graph().initializer_size(), 3);
 }
 
+std::vector<std::string> Inputs(const onnx::ModelProto& model) {
+  std::vector<std::string> names;
+  for (const auto& input : model.graph().input()) names.push_back(input.name());
+  return names;
+}
+
+// Else engines would ask for the weight with every request.
+TEST(QuantiseOnnxTest, WeightsListedAsInputsLeaveBothLists) {
+  onnx::ModelProto listed = Model(11);
+  listed.set_ir_version(3);
+  listed.mutable_graph()->add_input()->set_name("weight");
+  const auto model = Quantised(listed);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Inputs(*model), ElementsAre("x"));
+  EXPECT_EQ(model->ir_version(), 4);  // from which on the whole numbers need not be listed
+  const auto kept = Quantised(listed, "second");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_THAT(Inputs(*kept), ElementsAre("x", "weight"));
+}
+
+TEST(QuantiseOnnxTest, WeightsThatGraphsWithinReadStay) {
+  onnx::ModelProto nested = Model(11);
+  AddNode(*nested.mutable_graph(), "If", "choice", {"x"});
+  onnx::NodeProto& choice = *nested.mutable_graph()->mutable_node(4);
+  onnx::AttributeProto& branch = *choice.add_attribute();
+  branch.set_name("then_branch");
+  branch.set_type(onnx::AttributeProto::GRAPH);
+  AddNode(*branch.mutable_g(), "Relu", "inner", {"weight"});
+  const auto model = Quantised(nested);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph().initializer_size(), 3);
+}
+
+TEST(QuantiseOnnxTest, NamesOfNamesStayWithTheirWeight) {
+  onnx::ModelProto chain = Model(11);
+  AddNode(*chain.mutable_graph(), "Identity", "again", {"same.out"});
+  AddNode(*chain.mutable_graph(), "Relu", "positive", {"again.out"});
+  const auto model = Quantised(chain);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph().initializer_size(), 3);
+}
+
+TEST(QuantiseOnnxTest, TheDomainOfOnnxHasTwoNames) {
+  onnx::ModelProto named = Model(11);
+  named.mutable_opset_import(0)->set_domain("ai.onnx");
+  named.mutable_graph()->mutable_node(0)->set_domain("ai.onnx");
+  const auto model = Quantised(named, "second");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(Operators(*model)[1], "MatMulInteger");
+}
+
 TEST(QuantiseOnnxTest, OldOpsetsHaveNoWholeNumbers) {
   EXPECT_THAT(std::string(Quantised(Model(10)).status().message()), HasSubstr("opset 10"));
 }
