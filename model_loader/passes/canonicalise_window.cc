@@ -1,4 +1,6 @@
 // Conv, pools and means over the plane.
+#include <array>
+
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/passes/moves.h"
 #include "model_loader/semantics/axes.h"
@@ -87,6 +89,16 @@ StatusOr<ReducedPlane> ReducedBy(const NodeRewrite& rewrite, const Shape& input)
                        " only reductions of height and width are supported, and sums of channels");
 }
 
+// Zeros around the planes of the node's input: the value that has them.
+StatusOr<int> PrecedeByPad(NodeRewrite& rewrite, const std::array<int64_t, 4>& pads, Shape shape) {
+  const auto [top, left, bottom, right] = pads;
+  Node pad{"Pad", {}, {}, {rewrite.node().inputs[0]}, {}, {}};
+  pad.attributes = {{"pads", std::vector<int64_t>{top, left, bottom, right}}, {"value", 0.0f}};
+  shape[2] += top + bottom;
+  shape[3] += left + right;
+  return rewrite.Precede(".padded", std::move(pad), kNoValue, std::move(shape));
+}
+
 // The sum of each window: its mean times how many positions it has.
 Status BecomeScaledPool(NodeRewrite& rewrite, const Window& window, Shape output) {
   Node pool{"AveragePool", {}, {}, {rewrite.node().inputs[0]}, {}, WindowAttributes(window)};
@@ -139,10 +151,15 @@ Status CanonicalisePool(NodeRewrite& rewrite) {
   if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) {
     return Unimplemented(Describe(node), ": its second output (indices) is not supported");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape input, rewrite.ActivationShape(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved, ResolveWindow(node, input, {}));
-  const char* op = node.op == "MaxPool" ? "MaxPool" : "AveragePool";
-  return rewrite.Become(op, node.inputs, {input[0], input[1], resolved.output_height, resolved.output_width},
+  const bool is_max = node.op == "MaxPool";
+  int input = node.inputs[0];
+  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved, ResolveWindow(node, shape, {}));
+  if (resolved.PadsBefore()) {
+    SWIZZLE_ASSIGN_OR_RETURN(input, PrecedeByPad(rewrite, resolved.padded_before, shape));
+  }
+  return rewrite.Become(is_max ? "MaxPool" : "AveragePool", {input},
+                        {shape[0], shape[1], resolved.output_height, resolved.output_width},
                         WindowAttributes(resolved.window));
 }
 

@@ -38,16 +38,21 @@ Status ApplyAutoPad(const Node& node, WindowAxis& vertical, WindowAxis& horizont
   return {};
 }
 
-Status ApplyCeilMode(const Node& node, bool count_include_pad, WindowAxis& vertical, WindowAxis& horizontal) {
+// Whether ceil_mode pads the end of either axis.
+StatusOr<bool> ApplyCeilMode(const Node& node, WindowAxis& vertical, WindowAxis& horizontal) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t ceil_mode, IntAttribute(node, "ceil_mode", 0));
-  if (ceil_mode == 0) return {};
+  if (ceil_mode == 0) return false;
   const bool padded_below = vertical.PadForCutWindow();
   const bool padded_right = horizontal.PadForCutWindow();
-  if ((padded_below || padded_right) && count_include_pad) {
-    return Unimplemented(Describe(node),
-                         ": ceil_mode with count_include_pad is not supported where windows are cut off");
-  }
-  return {};
+  return padded_below || padded_right;
+}
+
+// The axis over its input with the padding of `given`.
+WindowAxis OverPadded(WindowAxis axis, const WindowAxis& given) {
+  axis.input += given.before + given.after;
+  axis.before -= given.before;
+  axis.after -= given.after;
+  return axis;
 }
 
 Status CheckPlane(const Node& node, const Shape& input) {
@@ -76,17 +81,32 @@ StatusOr<ResolvedWindow> ResolveWindow(const Node& node, const Shape& input, con
   WindowAxis vertical{input[2], kernel[0], strides[0], dilations[0], pads[0], pads[2]};
   WindowAxis horizontal{input[3], kernel[1], strides[1], dilations[1], pads[1], pads[3]};
   SWIZZLE_RETURN_IF_ERROR(ApplyAutoPad(node, vertical, horizontal));
-  SWIZZLE_RETURN_IF_ERROR(ApplyCeilMode(node, count_include_pad != 0, vertical, horizontal));
+  const WindowAxis given[] = {vertical, horizontal};
+  SWIZZLE_ASSIGN_OR_RETURN(const bool cuts, ApplyCeilMode(node, vertical, horizontal));
   if (vertical.Output() < 1 || horizontal.Output() < 1) {
     return InvalidArgument(Describe(node), ": its window ", ShapeText(kernel), " does not fit its input ",
                            ShapeText(input));
   }
-  const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
   ResolvedWindow resolved;
-  resolved.window =
-      Window{narrow(vertical.kernel),   narrow(horizontal.kernel),   narrow(vertical.stride), narrow(horizontal.stride),
-             narrow(vertical.before),   narrow(horizontal.before),   narrow(vertical.after),  narrow(horizontal.after),
-             narrow(vertical.dilation), narrow(horizontal.dilation), count_include_pad != 0};
+  bool counts = count_include_pad != 0;
+  if (counts && cuts) {
+    resolved.padded_before = {given[0].before, given[1].before, given[0].after, given[1].after};
+    vertical = OverPadded(vertical, given[0]);
+    horizontal = OverPadded(horizontal, given[1]);
+    counts = false;
+  }
+  const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
+  resolved.window = Window{narrow(vertical.kernel),
+                           narrow(horizontal.kernel),
+                           narrow(vertical.stride),
+                           narrow(horizontal.stride),
+                           narrow(vertical.before),
+                           narrow(horizontal.before),
+                           narrow(vertical.after),
+                           narrow(horizontal.after),
+                           narrow(vertical.dilation),
+                           narrow(horizontal.dilation),
+                           counts};
   resolved.output_height = vertical.Output();
   resolved.output_width = horizontal.Output();
   return resolved;

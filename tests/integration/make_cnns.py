@@ -252,3 +252,16 @@ def old_spellings(g):
     pooled = g.squeeze(g.node('AveragePool', [x], kernel_shape=[16, 16]), 2, 3)
     g.output(g.node('Softmax', [g.dropout(g.gemm(pooled, 12, 10))], axis=1), 'classes')
     g.output(g.unsqueeze(g.mean(x, keepdims=False), 2, 3), 'mean')
+
+
+@model(since=19)
+def pools_that_count(g):
+    """Means over padding that counts, whose windows ceil_mode lets the end cut off: at both axes, one or none. Before
+    opset 19 there are no dilations."""
+    x = g.input(4, 13, 16)
+    for i, (kernel, stride, pads, dilation) in enumerate((
+            (3, 2, [1, 1, 1, 1], 1), (2, 2, [0, 0, 0, 0], 1), (2, 3, [1, 1, 1, 1], 1), (4, 3, [2, 1, 2, 1], 1),
+            (3, 3, [2, 2, 2, 2], 1), (5, 4, [0, 2, 0, 2], 1), (3, 2, [1, 1, 1, 1], 2))):
+        dilated = {'dilations': [dilation] * 2} if g.opset >= 19 else {}
+        g.output(g.node('AveragePool', [x], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=pads, ceil_mode=1,
+                        count_include_pad=1, **dilated), f'mean_{i}')

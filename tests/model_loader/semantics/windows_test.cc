@@ -1,5 +1,7 @@
 #include "model_loader/semantics/windows.h"
 
+#include <array>
+
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
 
@@ -13,6 +15,12 @@ using Ints = std::vector<int64_t>;
 
 Node Pool(const Attributes& attributes) { return {"AveragePool", "", "pool", {0}, {1}, attributes}; }
 
+Attributes Counting(const Ints& kernel, const Ints& strides, const Ints& pads) {
+  constexpr int64_t kYes = 1;
+  return {
+      {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}, {"ceil_mode", kYes}, {"count_include_pad", kYes}};
+}
+
 struct Resolved {
   const char* name;
   Attributes attributes;
@@ -20,6 +28,7 @@ struct Resolved {
   Shape kernel;  // of a convolution's weight
   Window window;
   int64_t height, width;
+  std::array<int64_t, 4> padded_before{};
 };
 
 void PrintTo(const Resolved& resolved, std::ostream* out) { *out << resolved.name; }
@@ -33,6 +42,7 @@ TEST_P(ResolveWindowTest, Resolves) {
   EXPECT_EQ(resolved->window, expected.window);
   EXPECT_EQ(resolved->output_height, expected.height);
   EXPECT_EQ(resolved->output_width, expected.width);
+  EXPECT_EQ(resolved->padded_before, expected.padded_before);
 }
 
 // Windows are {kernel h w, stride h w, pads top left bottom right, dilation h w, count_include_pad}.
@@ -102,6 +112,28 @@ const Resolved kResolved[] = {
      {2, 2, 2, 2, 1, 1, 1, 1, 1, 1, false},
      2,
      2},
+    {"CeilModeOfWholeWindowsCountsPadding",
+     Counting({2, 2}, {2, 2}, {1, 0, 0, 1}),
+     {-1, 4, 7, 7},
+     {},
+     {2, 2, 2, 2, 1, 0, 0, 1, 1, 1, true},
+     4,
+     4},
+    {"CeilModeCountsNotWhatItPads",
+     Counting({2, 2}, {2, 2}, {0, 0, 0, 0}),
+     {-1, 4, 7, 8},
+     {},
+     {2, 2, 2, 2, 0, 0, 1, 0, 1, 1, false},
+     4,
+     4},
+    {"CeilModeLeavesWhatCountsBefore",
+     Counting({3, 3}, {2, 2}, {1, 0, 1, 1}),
+     {-1, 4, 6, 6},
+     {},
+     {3, 3, 2, 2, 0, 0, 1, 0, 1, 1, false},
+     4,
+     3,
+     {1, 0, 1, 1}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Windows, ResolveWindowTest, ::testing::ValuesIn(kResolved),
@@ -128,11 +160,6 @@ TEST(WindowsTest, RefusesWhatDoesNotFit) {
               IsError(kInvalid, "both pads and auto_pad"));
   EXPECT_THAT(resolve({{"kernel_shape", k3}}, {-1, 4, 7, 7}, {5, 5}), IsError(kInvalid, "differs from its weight's"));
   EXPECT_THAT(resolve({{"kernel_shape", k3}}, {-1, 4, 7}), IsError(kUnsupported, "two spatial dimensions"));
-  EXPECT_THAT(resolve({{"kernel_shape", Ints{2, 2}},
-                       {"strides", Ints{2, 2}},
-                       {"ceil_mode", int64_t{1}},
-                       {"count_include_pad", int64_t{1}}}),
-              IsError(kUnsupported, "ceil_mode with count_include_pad"));
 }
 
 TEST(WindowsTest, AttributesRoundTrip) {
