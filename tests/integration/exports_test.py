@@ -1,0 +1,127 @@
+"""What PyTorch itself exports, by opset, computes what it does in ONNX Runtime, in a plan or in regions, and from a
+packed file, too, where it is planned whole; what is written for other engines runs there."""
+
+import subprocess
+
+import numpy
+import onnx
+import pytest
+
+from conformance_test import expected_outputs, run_model
+from conftest import ROOT, program
+from regions_test import regions_of
+
+EXPORTS = ROOT / 'tests' / 'testdata' / 'exports'
+TOLERANCE, QUANTISED_TOLERANCE = 2e-4, 0.05  # largest difference over largest magnitude
+BATCH, TOKENS, LENGTHS = 3, 11, [11, 5, 1]
+VOCABULARY = 40
+TEXTS = ('bert', 'camembert', 'distilbert', 'electra', 'mpnet', 'roberta')
+PADDING = {'roberta': 1, 'camembert': 1, 'mpnet': 1}  # the id, where positions are made of ids; else 0
+
+# name -> regions, layers that they hold, interpreted nodes. None: it is planned whole
+EXPECTED = {
+    'bert_opset11': None,
+    'bert_opset17': None,
+    'bert_sdpa_opset14': None,
+    'camembert_opset14': None,
+    'convnext_opset17': (5, 19, 14),
+    'densenet_opset9': None,
+    'distilbert_opset14': None,
+    'electra_opset12': None,
+    'mpnet_opset13': (2, 10, 17),
+    'pools_opset10': (1, 6, 1),
+    'pools_opset17': (1, 6, 1),
+    'recurrent_opset11': (6, 7, 6),
+    'recurrent_opset17': (6, 7, 6),
+    'roberta_opset11': None,
+    'roberta_opset17': None,
+    'segformer_opset12': (17, 37, 35),
+    'shufflenet_opset11': None,
+    'swin_opset11': (12, 32, 80),
+    't5_opset12': (7, 12, 24),
+    'upsampled_opset11': None,
+    'upsampled_opset16': None,
+    'vit_opset11': (3, 10, 8),
+    'vit_opset17': (3, 10, 8),
+}
+PLANNED = [name for name, regions in EXPECTED.items() if regions is None]
+ENCODERS = [name for name in PLANNED if name.startswith(TEXTS)]
+
+
+def draw_inputs(name):
+    """Texts are padded on the right. The same in every run."""
+    random = numpy.random.default_rng(1)
+    mask = (numpy.arange(TOKENS) < numpy.array(LENGTHS)[:, None]).astype('int64')
+    inputs = {}
+    for value in onnx.load(EXPORTS / f'{name}.onnx').graph.input:
+        if value.name == 'attention_mask':
+            inputs[value.name] = mask
+        elif value.name == 'input_ids':
+            ids = random.integers(3, VOCABULARY, mask.shape)
+            inputs[value.name] = numpy.where(mask == 1, ids, PADDING.get(name.split('_')[0], 0))
+        else:
+            shape = [d.dim_value or BATCH for d in value.type.tensor_type.shape.dim]
+            inputs[value.name] = random.normal(0, 1, shape).astype(numpy.float32)
+    return inputs
+
+
+def compare(actual, expected, inputs, tolerance=TOLERANCE):
+    """Of tokens that the mask leaves out, plans give no result."""
+    assert actual.keys() == expected.keys()
+    for output, array in expected.items():
+        assert actual[output].shape == array.shape, output
+        error = numpy.abs(actual[output] - array)
+        mask = inputs.get('attention_mask')
+        if mask is not None and array.shape[:2] == mask.shape:
+            error = error[mask == 1]
+        assert error.max() <= tolerance * numpy.abs(array).max(), f'{output}: {error.max()}'
+
+
+def pack(*arguments):
+    done = subprocess.run([program('swizzle-pack'), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def names():
+    return sorted(file.stem for file in EXPORTS.glob('*.onnx'))
+
+
+def test_each_export_is_expected():
+    assert names() == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize('name', names())
+def test_export(name, tmp_path):
+    file, inputs = EXPORTS / f'{name}.onnx', draw_inputs(name)
+    expected = expected_outputs(file, inputs)
+    actual, said = run_model(file, inputs, tmp_path)
+    compare(actual, expected, inputs)
+    assert regions_of(said) == EXPECTED[name]
+
+
+@pytest.mark.parametrize('name', PLANNED)
+def test_packed(name, tmp_path):
+    file, inputs = EXPORTS / f'{name}.onnx', draw_inputs(name)
+    pack('pack', file, tmp_path / 'model.swz')
+    actual, _ = run_model(tmp_path / 'model.swz', inputs, tmp_path)
+    compare(actual, expected_outputs(file, inputs), inputs)
+
+
+@pytest.mark.parametrize('name', names())
+def test_pruned_runs_elsewhere(name, tmp_path):
+    """ONNX Runtime takes what prune writes, of any opset, and computes the same from it."""
+    inputs = draw_inputs(name)
+    pack('prune', EXPORTS / f'{name}.onnx', tmp_path / 'pruned.onnx', '--sparsity=0.5')
+    actual, _ = run_model(tmp_path / 'pruned.onnx', inputs, tmp_path)
+    compare(actual, expected_outputs(tmp_path / 'pruned.onnx', inputs), inputs)
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_quantised_runs_elsewhere(name, tmp_path):
+    """So it does what quantize writes of encoders, which keep their opset."""
+    file, inputs = EXPORTS / f'{name}.onnx', draw_inputs(name)
+    pack('quantize', file, tmp_path / 'quantised.onnx')
+    operators = {node.op_type for node in onnx.load(tmp_path / 'quantised.onnx').graph.node}
+    assert operators >= {'DynamicQuantizeLinear', 'MatMulInteger'}
+    actual = expected_outputs(tmp_path / 'quantised.onnx', inputs)
+    compare(actual, expected_outputs(file, inputs), inputs, QUANTISED_TOLERANCE)

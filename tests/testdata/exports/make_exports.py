@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Writes the models in this folder: small ones with drawn weights, as PyTorch exports them.
+
+    pip install torch==2.5.1 torchvision==0.20.1 transformers==4.46.3 onnx==1.16.2 'numpy<2'
+    python3 make_exports.py
+
+Tests read the files, and need none of these libraries.
+"""
+
+import pathlib
+
+import torch
+import torchvision
+import transformers
+from torch import nn
+
+HERE = pathlib.Path(__file__).resolve().parent
+VOCABULARY = 40
+TEXT = {'vocab_size': VOCABULARY, 'hidden_size': 16, 'num_hidden_layers': 1, 'num_attention_heads': 2,
+        'intermediate_size': 32, 'max_position_embeddings': 40}
+VISION = {'hidden_size': 16, 'num_hidden_layers': 1, 'num_attention_heads': 2, 'intermediate_size': 32,
+          'image_size': 32, 'patch_size': 8}
+EAGER = {'attn_implementation': 'eager'}  # what opsets before 14 can say
+
+
+class FirstOutput(nn.Module):
+    """Of a model of transformers, by position: ids and mask, or pixels alone."""
+
+    def __init__(self, model, *names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        return self.model(**dict(zip(self.names, inputs)), return_dict=False)[0]
+
+
+def text(model):
+    ids = torch.randint(3, VOCABULARY, (2, 7))
+    return FirstOutput(model, 'input_ids', 'attention_mask'), {'input_ids': ids, 'attention_mask': torch.ones_like(ids)}
+
+
+def vision(model):
+    return FirstOutput(model, 'pixel_values'), {'pixel_values': torch.randn(2, 3, 32, 32)}
+
+
+def plain(model, *shape):
+    return model, {'x': torch.randn(2, *shape)}
+
+
+def bert():
+    return text(transformers.BertModel(transformers.BertConfig(**TEXT, **EAGER)))
+
+
+def bert_sdpa():
+    return text(transformers.BertModel(transformers.BertConfig(**TEXT, attn_implementation='sdpa')))
+
+
+def roberta():
+    return text(transformers.RobertaModel(transformers.RobertaConfig(**TEXT, **EAGER)))
+
+
+def camembert():
+    config = transformers.CamembertConfig(**TEXT, **EAGER, num_labels=3)
+    return text(transformers.CamembertForTokenClassification(config))
+
+
+def electra():
+    return text(transformers.ElectraModel(transformers.ElectraConfig(**TEXT, **EAGER, embedding_size=8)))
+
+
+def distilbert():
+    config = transformers.DistilBertConfig(vocab_size=VOCABULARY, dim=16, n_layers=1, n_heads=2, hidden_dim=32,
+                                           max_position_embeddings=40, **EAGER)
+    return text(transformers.DistilBertForSequenceClassification(config))
+
+
+def mpnet():
+    return text(transformers.MPNetModel(transformers.MPNetConfig(**TEXT, **EAGER)))
+
+
+def t5():
+    config = transformers.T5Config(vocab_size=VOCABULARY, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    return text(transformers.T5EncoderModel(config))
+
+
+def vit():
+    return vision(transformers.ViTModel(transformers.ViTConfig(**VISION, **EAGER)))
+
+
+def swin():
+    config = transformers.SwinConfig(image_size=32, patch_size=4, embed_dim=8, depths=[2, 1], num_heads=[1, 2],
+                                     window_size=4)
+    return vision(transformers.SwinModel(config))
+
+
+def convnext():
+    return vision(transformers.ConvNextModel(transformers.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1],
+                                                                         num_stages=2)))
+
+
+def segformer():
+    config = transformers.SegformerConfig(num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1], hidden_sizes=[8, 16],
+                                          patch_sizes=[7, 3], strides=[4, 2], num_attention_heads=[1, 2],
+                                          mlp_ratios=[2, 2], decoder_hidden_size=16, num_labels=3)
+    return vision(transformers.SegformerForSemanticSegmentation(config))
+
+
+def shufflenet():
+    return plain(torchvision.models.ShuffleNetV2([1, 2, 1], [8, 16, 16, 32, 32], num_classes=5), 3, 64, 64)
+
+
+def densenet():
+    return plain(torchvision.models.DenseNet(8, (1, 2), 8, num_classes=5), 3, 64, 64)
+
+
+def pools():
+    """Windows that ceil_mode lets the end cut off, before a head."""
+    return plain(nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True),
+                               nn.Conv2d(8, 8, 3), nn.Hardswish(), nn.AvgPool2d(3, 2, 1, ceil_mode=True),
+                               nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5), nn.LogSoftmax(-1)), 3, 30, 34)
+
+
+def upsampled():
+    """What decoders of images do."""
+    return plain(nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.SiLU(), nn.Upsample(scale_factor=2),
+                               nn.ZeroPad2d((1, 0, 0, 1)), nn.Conv2d(8, 8, 2), nn.Hardtanh(-1, 1),
+                               nn.ConvTranspose2d(8, 4, 2, 2)), 3, 16, 24)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 12, bidirectional=True, batch_first=True)
+        self.gru = nn.GRU(24, 12, batch_first=True)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        return torch.softmax(self.head(self.gru(self.lstm(x)[0])[0]), -1)
+
+
+def recurrent():
+    return plain(Recurrent(), 9, 8)
+
+
+# Each with the opsets it is exported for.
+EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,), electra: (12,), distilbert: (14,),
+           mpnet: (13,), t5: (12,), vit: (11, 17), swin: (11,), convnext: (17,), segformer: (12,), shufflenet: (11,),
+           densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
+
+
+def free_axes(name):
+    """The batch is free, and the length of texts."""
+    return {0: 'batch', 1: 'sequence'} if name.startswith(('input_ids', 'attention_mask')) else {0: 'batch'}
+
+
+@torch.no_grad()
+def redraw(model):
+    """Weights as small as training begins with, norms that do nothing and biases of zero would hide mistakes."""
+    for parameter in model.parameters():
+        if parameter.dim() < 2:
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        else:
+            nn.init.normal_(parameter, std=parameter[0].numel() ** -0.5)
+
+
+def write(build, opset):
+    torch.manual_seed(1)
+    model, inputs = build()
+    model.eval()
+    redraw(model)
+    torch.onnx.export(model, tuple(inputs.values()), HERE / f'{build.__name__}_opset{opset}.onnx',
+                      input_names=list(inputs), output_names=['output'], opset_version=opset,
+                      dynamic_axes={name: free_axes(name) for name in inputs})
+
+
+if __name__ == '__main__':
+    for build, opsets in EXPORTS.items():
+        for opset in opsets:
+            write(build, opset)
