@@ -125,3 +125,26 @@ def test_quantised_runs_elsewhere(name, tmp_path):
     assert operators >= {'DynamicQuantizeLinear', 'MatMulInteger'}
     actual = expected_outputs(tmp_path / 'quantised.onnx', inputs)
     compare(actual, expected_outputs(file, inputs), inputs, QUANTISED_TOLERANCE)
+
+
+def padded_unusually():
+    """Ids and masks that disagree, padding on the left, and padding within texts: 1 is padding."""
+    random = numpy.random.default_rng(3)
+    ids = random.integers(3, VOCABULARY, (len(LENGTHS), TOKENS))
+    mask = (numpy.arange(TOKENS) < numpy.array(LENGTHS)[:, None]).astype('int64')
+    padded, hole = numpy.where(mask == 1, ids, 1), numpy.arange(TOKENS) == 3
+    return {'masked ids': (ids, mask), 'on the left': (padded[:, ::-1], mask[:, ::-1]),
+            'masked ids on the left': (ids, mask[:, ::-1]), 'unmasked padding': (padded, numpy.ones_like(mask)),
+            'unmasked padding within': (numpy.where(hole, 1, padded), mask),
+            'masked within': (ids, numpy.where(hole, 0, mask)),
+            'masked padding within': (numpy.where(hole, 1, padded), numpy.where(hole, 0, mask))}
+
+
+@pytest.mark.parametrize('case', padded_unusually())
+@pytest.mark.parametrize('name', ('camembert_opset14', 'mpnet_opset13', 'roberta_opset11'))
+def test_positions_made_of_ids(name, case, tmp_path):
+    """They count the ids before that are not padding, whatever the mask says."""
+    ids, mask = padded_unusually()[case]
+    inputs = {'input_ids': numpy.ascontiguousarray(ids), 'attention_mask': numpy.ascontiguousarray(mask)}
+    file = EXPORTS / f'{name}.onnx'
+    compare(run_model(file, inputs, tmp_path)[0], expected_outputs(file, inputs), inputs)
