@@ -29,19 +29,22 @@ def clip_text(g, s):
     g.output(g.linear(g.squeeze(g.node('GatherElements', [x, chosen], axis=1), 1), s.hidden, 48, bias=False))
 
 
-@architecture({**LENGTH, 'buckets': 8})
-def t5_encoder(g, s):
-    """Norms without means, no scale of scores, and a bias by relative position beside the mask's."""
-    ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
+def apart_in(g, ids):
+    """How far queries are from keys, in FP32, which Min and Max take in each opset, and the length."""
+    length = g.node('Gather', [g.node('Shape', [ids]), g.constant(1, 'int64')], axis=0)
+    places = g.node('Range', [g.constant(0, 'int64'), length, g.constant(1, 'int64')])
+    apart = g.node('Sub', [g.unsqueeze(places, 1), g.unsqueeze(places, 0)])
+    return g.node('Cast', [apart], to=TensorProto.FLOAT), length
 
+
+def t5_stack(g, s, ids, mask, bucket):
+    """Norms without means, no scale of scores, and a bias by relative position beside the mask's."""
     def rms_norm(x):
         squares = g.last_mean(g.node('Pow', [x, g.scalar(2.0)]))
         inverse = g.node('Div', [g.scalar(1.0), g.node('Sqrt', [g.add(squares, g.scalar(1e-6))])])
         return g.multiply(g.initializer(1 + g.normal(s.hidden, scale=0.1)), g.multiply(x, inverse))
 
-    apart = numpy.abs(numpy.arange(s.length)[:, None] - numpy.arange(s.length))
-    bucket = numpy.minimum(numpy.log2(apart + 1), s.buckets - 1).astype('int64')
-    bias = g.unsqueeze(g.transpose(g.table(s.buckets, s.heads, g.constant(bucket, 'int64')), 2, 0, 1), 0)
+    bias = g.unsqueeze(g.transpose(g.table(s.buckets, s.heads, bucket), 2, 0, 1), 0)
     bias = g.add(bias, masked_scores(g, mask))
     x, size = g.table(VOCABULARY, s.hidden, ids), s.hidden // s.heads
     for _ in range(s.layers):
@@ -56,28 +59,43 @@ def t5_encoder(g, s):
     g.output(rms_norm(x))
 
 
-@architecture(LENGTH)
-def deberta(g, s):
-    """Scores of contents with positions, both ways, moved to their places; keys left out by Where, twice."""
+@architecture({**LENGTH, 'buckets': 8})
+def t5_encoder(g, s):
+    """The relative positions of a fixed length are a constant."""
     ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
+    apart = numpy.abs(numpy.arange(s.length)[:, None] - numpy.arange(s.length))
+    bucket = numpy.minimum(numpy.log2(apart + 1), s.buckets - 1).astype('int64')
+    t5_stack(g, s, ids, mask, g.constant(bucket, 'int64'))
+
+
+@architecture({**LENGTH, 'buckets': 8})
+def t5_encoder_any_length(g, s):
+    """The relative positions are computed of the length."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    apart = g.node('Abs', [apart_in(g, ids)[0]])
+    # Half a step more, so that no bucket's limit is a whole distance: logarithms differ in their last bits.
+    log2 = g.multiply(g.node('Log', [g.add(apart, g.scalar(1.5))]), g.scalar(1 / numpy.log(2)))
+    bucket = g.node('Min', [log2, g.scalar(s.buckets - 1)])
+    t5_stack(g, s, ids, mask, g.node('Cast', [bucket], to=TensorProto.INT64))
+
+
+def deberta_stack(g, s, ids, mask, by_query, by_key, span, sides):
+    """Scores of contents with positions, both ways, moved to their places; keys left out by Where, twice."""
     x = g.layer_norm(g.table(VOCABULARY, s.hidden, ids), s.hidden)
-    size, length = s.hidden // s.heads, s.length
-    apart = numpy.arange(length)[:, None] - numpy.arange(length)
-    by_query = g.constant(numpy.clip(apart + length, 0, 2 * length - 1)[None, None], 'int64')
-    by_key = g.constant(numpy.clip(length - apart, 0, 2 * length - 1)[None, None], 'int64')
+    size = s.hidden // s.heads
     left_out = g.node('Not', [g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)])
-    table = g.initializer(g.normal(2 * length, s.hidden))
+    table = g.initializer(g.normal(2 * span, s.hidden))
 
     def at_places(tokens, index):
-        places = g.transpose(g.reshape(g.linear(table, s.hidden, s.hidden), 2 * length, s.heads, size), 1, 2, 0)
+        places = g.transpose(g.reshape(g.linear(table, s.hidden, s.hidden), 2 * span, s.heads, size), 1, 2, 0)
         products = g.node('MatMul', [tokens, g.unsqueeze(places, 0)])
         shape = g.concat([g.node('Slice', [g.node('Shape', [products]), g.integers(0), g.integers(1)]),
-                          g.integers(s.heads, length, length)], 0)
+                          g.integers(s.heads), sides, sides], 0)
         products = g.node('GatherElements', [products, g.node('Expand', [index, shape])], axis=3)
         return g.node('Div', [products, g.scalar((3 * size) ** 0.5)])
 
     for _ in range(s.layers):
-        q, k, v = (g.transpose(g.reshape(g.linear(x, s.hidden, s.hidden), 0, length, s.heads, size), 0, 2, 1, 3)
+        q, k, v = (g.transpose(g.reshape(g.linear(x, s.hidden, s.hidden), 0, -1, s.heads, size), 0, 2, 1, 3)
                    for _ in range(3))
         scaled = g.node('Div', [g.transpose(k, 0, 1, 3, 2), g.scalar((3 * size) ** 0.5)])
         placed = g.add(at_places(q, by_query), g.transpose(at_places(k, by_key), 0, 1, 3, 2))
@@ -90,6 +108,31 @@ def deberta(g, s):
         y = g.linear(g.gelu(g.linear(x, s.hidden, s.inner)), s.inner, s.hidden)
         x = g.layer_norm(g.add(x, y), s.hidden)
     g.output(x)
+
+
+@architecture(LENGTH)
+def deberta(g, s):
+    """The places of a fixed length are constants."""
+    ids, mask = g.tokens('batch', s.length), g.tokens('batch', s.length, name='attention_mask')
+    length = s.length
+    apart = numpy.arange(length)[:, None] - numpy.arange(length)
+    by_query, by_key = (g.constant(numpy.clip(places + length, 0, 2 * length - 1)[None, None], 'int64')
+                        for places in (apart, -apart))
+    deberta_stack(g, s, ids, mask, by_query, by_key, length, g.integers(length))
+
+
+@architecture({**LENGTH, 'span': 16})
+def deberta_any_length(g, s):
+    """The places are computed of the length; those far apart share the table's ends."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    apart, length = apart_in(g, ids)
+
+    def places(distance):
+        kept = g.node('Max', [g.add(distance, g.scalar(s.span)), g.scalar(0.0)])
+        kept = g.node('Min', [kept, g.scalar(2 * s.span - 1)])
+        return g.unsqueeze(g.node('Cast', [kept], to=TensorProto.INT64), 0, 1)
+
+    deberta_stack(g, s, ids, mask, places(apart), places(g.node('Neg', [apart])), s.span, g.unsqueeze(length, 0))
 
 
 @architecture({**LENGTH, 'embedding': 24, 'bottleneck': 48})
