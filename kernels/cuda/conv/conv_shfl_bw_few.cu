@@ -56,7 +56,7 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
 }
 
 // Of the sizes that were timed (PERFORMANCE.md) the fastest for 4096x4096; tiles of 16 rows where those of 32 would be
-// on half of the multiprocessors at most.
+// on half of the multiprocessors at most. Up to 32 columns one block alone fits a multiprocessor, which is faster.
 template <typename T>
 void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   const bool has_few_rows = 2 * operands.weight->count() * Tile<1, 2>::kTilesOfGroup <= multiprocessors;
@@ -68,7 +68,7 @@ void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t
     if (has_few_rows) return Queue<Tile<2, 1, 4, 16>, T>(operands, queue);
     return Queue<Tile<2, 2, 4, 16>, T>(operands, queue);
   }
-  if (operands.columns <= 32) return Queue<Tile<4, 2, 4>, T>(operands, queue);
+  if (operands.columns <= 32) return Queue<Tile<4, 2, 6>, T>(operands, queue);
   Queue<Tile<8, 1>, T>(operands, queue);
 }
 
