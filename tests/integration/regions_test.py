@@ -79,6 +79,18 @@ def draw_inputs(model):
     return inputs
 
 
+def compare(actual, expected, mask=None, tolerance=TOLERANCE):
+    """Outputs per token, [batch, length, ...], where the mask is 1: plans leave the others out."""
+    assert actual.keys() == expected.keys()
+    for output, array in expected.items():
+        assert actual[output].shape == array.shape, output
+        difference = numpy.abs(actual[output] - array)
+        if mask is not None and array.shape[:2] == mask.shape:
+            difference = difference[mask == 1]
+        difference = difference.max() / numpy.abs(array).max()
+        assert difference <= tolerance, f'{output}: {difference}'
+
+
 def regions_of(said):
     found = re.search(r'regions: (\d+) planned \((\d+) layers\), (\d+) interpreted nodes', said)
     assert found or 'fallback' not in said, said
@@ -93,14 +105,5 @@ def test_regions(name, spelling, tmp_path):
     onnx.save(model, file)
     inputs = draw_inputs(model)
     actual, said = run_model(file, inputs, tmp_path)
-    expected = expected_outputs(file, inputs)
-    assert actual.keys() == expected.keys()
-    for output, array in expected.items():
-        assert actual[output].shape == array.shape, output
-        difference = numpy.abs(actual[output] - array)
-        mask = inputs.get('attention_mask')
-        if EXPECTED[name] is None and mask is not None and array.shape[:2] == mask.shape:
-            difference = difference[mask == 1]  # plans leave masked tokens out
-        difference = difference.max() / numpy.abs(array).max()
-        assert difference <= TOLERANCE, f'{output}: {difference}'
+    compare(actual, expected_outputs(file, inputs), inputs.get('attention_mask') if EXPECTED[name] is None else None)
     assert regions_of(said) == EXPECTED[name]
