@@ -162,7 +162,7 @@ class Program {
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;
   std::vector<std::vector<int>> released_;  // by turn: values that nothing reads after it
-  std::vector<std::vector<int>> kept_;      // by turn: of a steady one, values that others read; empty: none is steady
+  std::vector<std::vector<int>> kept_;      // by turn: of a steady one, values that others read
   std::shared_ptr<SteadyValues> steady_;    // null: none is
 };
 
