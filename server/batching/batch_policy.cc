@@ -1,14 +1,15 @@
 #include "server/batching/batch_policy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace swizzle {
 namespace {
 
-// The longest prefix of the queue that fits in one batch, and the longest whose rows are a preferred size.
+// The longest prefix of a class's requests that fits in one batch, and the longest whose rows are a preferred size.
 struct Prefix {
-  size_t requests = 0;
+  std::vector<size_t> requests;  // as Decision::take has them
   int64_t rows = 0;
   int64_t tokens = 0;
   bool closed = false;   // nothing that is queued, or may come, can join it
@@ -24,50 +25,70 @@ bool IsBeyondPreferred(const Limits& limits, int64_t rows) {
   return !limits.preferred_rows.empty() && rows > *std::ranges::max_element(limits.preferred_rows);
 }
 
-// Calls visit(i) for the index of every request that has not expired, in order, until it returns false.
-template <typename Visit>
-void ForEachLive(size_t count, std::span<const size_t> expired, Visit visit) {
-  for (size_t i = 0; i < count; ++i) {
-    if (!expired.empty() && expired.front() == i) {
-      expired = expired.subspan(1);
-    } else if (!visit(i)) {
-      return;
+// What has not expired of the queue, in order.
+class LiveQueue {
+ public:
+  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired) : queue_(queue), expired_(expired) {}
+
+  // Calls visit(place among the live, request) until it returns false.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    std::span<const size_t> expired = expired_;
+    size_t place = 0;
+    for (size_t i = 0; i < queue_.size(); ++i) {
+      if (!expired.empty() && expired.front() == i) {
+        expired = expired.subspan(1);
+      } else if (!visit(place++, queue_[i])) {
+        return;
+      }
     }
   }
-}
 
-Prefix FittingPrefix(std::span<const Queued> queue, std::span<const size_t> expired, const Limits& limits) {
+ private:
+  std::span<const Queued> queue_;
+  std::span<const size_t> expired_;
+};
+
+Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& limits) {
   Prefix prefix;
-  ForEachLive(queue.size(), expired, [&](size_t i) {
-    const bool fits = prefix.rows + queue[i].rows <= limits.max_rows &&
-                      (limits.max_tokens == 0 || prefix.tokens + queue[i].tokens <= limits.max_tokens);
-    if (prefix.requests > 0 && !fits) {
+  live.ForEach([&](size_t place, const Queued& request) {
+    if (request.batch_class != batch_class) return true;
+    const bool fits = prefix.rows + request.rows <= limits.max_rows &&
+                      (limits.max_tokens == 0 || prefix.tokens + request.tokens <= limits.max_tokens);
+    if (!prefix.requests.empty() && !fits) {
       prefix.closed = true;
       return false;
     }
-    ++prefix.requests;
-    prefix.rows += queue[i].rows;
-    prefix.tokens += queue[i].tokens;
-    if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.requests;
+    prefix.requests.push_back(place);
+    prefix.rows += request.rows;
+    prefix.tokens += request.tokens;
+    if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.requests.size();
     prefix.closed = prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
     return !prefix.closed;
   });
   return prefix;
 }
 
-Instant OldestArrival(std::span<const Queued> queue, std::span<const size_t> expired) {
-  Instant oldest = Instant::InfiniteFuture();
-  ForEachLive(queue.size(), expired, [&](size_t i) {
-    oldest = queue[i].arrival;
-    return false;
+// The first request of each class, in order of arrival; where none waits for others, of the first class alone.
+std::vector<Queued> OldestOfClasses(const LiveQueue& live, bool one_waits) {
+  std::vector<Queued> oldest;
+  live.ForEach([&](size_t, const Queued& request) {
+    if (std::ranges::find(oldest, request.batch_class, &Queued::batch_class) == oldest.end()) oldest.push_back(request);
+    return one_waits;
   });
   return oldest;
 }
 
-Decision Take(Decision decision, size_t requests, BatchReason reason) {
-  decision.take = requests;
-  decision.reason = reason;
-  return decision;
+// Why requests of a class are to run now, and then no more of them than that; nothing while they are to wait.
+std::optional<BatchReason> ReasonToRun(Prefix& prefix, const Limits& limits, Instant latest_start, Instant now) {
+  if (prefix.closed) return BatchReason::kFull;
+  if (limits.max_delay <= absl::ZeroDuration()) return BatchReason::kIdle;
+  if (prefix.preferred > 0) {
+    prefix.requests.resize(prefix.preferred);
+    return BatchReason::kPreferred;
+  }
+  if (IsBeyondPreferred(limits, prefix.rows)) return BatchReason::kPreferred;
+  return latest_start <= now ? std::optional(BatchReason::kDelay) : std::nullopt;
 }
 
 }  // namespace
@@ -96,20 +117,24 @@ Expiry FindExpired(std::span<const Queued> queue, Instant now) {
 Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits) {
   Expiry expiry = FindExpired(queue, now);
   Decision decision{.expired = std::move(expiry.expired), .wake = expiry.next_deadline};
-  const size_t live = queue.size() - decision.expired.size();
-  if (live == 0 || live < limits.hold_until) return decision;
-  if (limits.max_rows == 0) return Take(std::move(decision), 1, BatchReason::kSingle);
-
-  const Prefix prefix = FittingPrefix(queue, decision.expired, limits);
-  if (prefix.closed) return Take(std::move(decision), prefix.requests, BatchReason::kFull);
-  if (limits.max_delay <= absl::ZeroDuration()) return Take(std::move(decision), prefix.requests, BatchReason::kIdle);
-  if (prefix.preferred > 0) return Take(std::move(decision), prefix.preferred, BatchReason::kPreferred);
-  if (IsBeyondPreferred(limits, prefix.rows))
-    return Take(std::move(decision), prefix.requests, BatchReason::kPreferred);
-
-  const Instant latest_start = OldestArrival(queue, decision.expired) + limits.max_delay;
-  if (latest_start <= now) return Take(std::move(decision), prefix.requests, BatchReason::kDelay);
-  decision.wake = std::min(decision.wake, latest_start);
+  const size_t count = queue.size() - decision.expired.size();
+  if (count == 0 || count < limits.hold_until) return decision;
+  if (limits.max_rows == 0) {
+    decision.take = {0};
+    decision.reason = BatchReason::kSingle;
+    return decision;
+  }
+  const LiveQueue live(queue, decision.expired);
+  for (const Queued& oldest : OldestOfClasses(live, limits.max_delay > absl::ZeroDuration())) {
+    Prefix prefix = FittingPrefix(live, oldest.batch_class, limits);
+    const Instant latest_start = oldest.arrival + limits.max_delay;
+    if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
+      decision.take = std::move(prefix.requests);
+      decision.reason = *reason;
+      return decision;
+    }
+    decision.wake = std::min(decision.wake, latest_start);
+  }
   return decision;
 }
 

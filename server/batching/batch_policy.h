@@ -2,7 +2,8 @@
 //
 // The policy is continuous batching: an idle executor takes what is queued at once, in order of arrival, up to
 // max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never
-// split; one whose rows do not fit in the rest closes the batch.
+// split; one whose rows do not fit in the rest closes the batch. A batch is of one class, that of the oldest request
+// but where this waits for its delay: others of its class overtake what is of another.
 #ifndef SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
 #define SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
 
@@ -24,8 +25,9 @@ struct Queued {
   Instant arrival;
   Instant deadline = Instant::InfiniteFuture();  // must have started before
   int64_t tokens = 0;
-  int64_t bytes = 0;        // of inputs
-  uint64_t connection = 0;  // Request's
+  int64_t bytes = 0;         // of inputs
+  uint64_t connection = 0;   // Request's
+  uint64_t batch_class = 0;  // Request's
 
   int64_t work() const { return tokens > 0 ? tokens : rows; }
 };
@@ -49,9 +51,9 @@ Expiry FindExpired(std::span<const Queued> queue, Instant now);
 
 struct Decision {
   std::vector<size_t> expired;               // these leave the queue first, ascending
-  size_t take = 0;                           // then so many run now, from the front of what is left
-  BatchReason reason = BatchReason::kIdle;   // where take > 0
-  Instant wake = Instant::InfiniteFuture();  // where take is 0: decide again then, or when the queue changes
+  std::vector<size_t> take = {};             // then these of what is left run now, ascending
+  BatchReason reason = BatchReason::kIdle;   // where any do
+  Instant wake = Instant::InfiniteFuture();  // where none does: decide again then, or when the queue changes
 };
 
 // `queue` is in order of arrival; every request is within the limits.

@@ -125,9 +125,9 @@ Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
   try {
     const Decision decision = Decide(queue_.summaries(), now, limits_);
     queue_.Take(decision.expired, expired);
-    if (decision.take == 0) return decision.wake;
+    if (decision.take.empty()) return decision.wake;
     const int64_t waiting = queue_.load().work;
-    queue_.TakeFront(decision.take, batch.requests);
+    queue_.Take(decision.take, batch.requests);
     batch.work = waiting - queue_.load().work;
     batch.start = now;
     batch.reason = decision.reason;

@@ -19,6 +19,7 @@ Queued SummaryOf(const Pending& pending) {
   const Request& request = pending.request;
   Queued summary = {request.rows, pending.arrival, request.deadline, request.tokens};
   summary.connection = request.connection;
+  summary.batch_class = request.batch_class;
   for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
   return summary;
 }
@@ -44,16 +45,6 @@ void RequestQueue::Forget(const Queued& summary) {
   if (found == loads_.end()) return;
   found->second.Remove(summary);
   if (found->second.requests == 0) loads_.erase(found);
-}
-
-void RequestQueue::TakeFront(size_t count, PendingList& out) {
-  MakeRoom(out, count);
-  const auto end = requests_.begin() + static_cast<ptrdiff_t>(count);
-  std::move(requests_.begin(), end, std::back_inserter(out));
-  requests_.erase(requests_.begin(), end);
-  const auto summaries_end = summaries_.begin() + static_cast<ptrdiff_t>(count);
-  std::for_each(summaries_.begin(), summaries_end, [this](const Queued& summary) { Forget(summary); });
-  summaries_.erase(summaries_.begin(), summaries_end);
 }
 
 void RequestQueue::Take(std::span<const size_t> indices, PendingList& out) {

@@ -40,9 +40,6 @@ class RequestQueue {
   // REQUIRES: a ticket above all that were pushed before. `pending` is left alone if this throws.
   void Push(std::unique_ptr<Pending>& pending);
 
-  // The first `count` leave and are appended to `out`.
-  void TakeFront(size_t count, PendingList& out);
-
   // Those at `indices`, ascending, leave and are appended to `out`.
   void Take(std::span<const size_t> indices, PendingList& out);
 

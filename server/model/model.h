@@ -114,6 +114,8 @@ class Model {
   // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
   // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
   virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }
+  // Requests of different classes share no batch. Shapes were checked against the specification.
+  virtual uint64_t BatchClass(std::span<const TensorView>) const { return 0; }
   // Copies inputs to where sessions read them with less effort, and lets the views show the copies; returns what keeps
   // these alive. Null if nothing was copied.
   virtual std::shared_ptr<const void> Stage(std::span<TensorView>) const { return nullptr; }

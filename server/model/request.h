@@ -20,6 +20,7 @@ struct Request {
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
   int64_t tokens = 0;                            // Model::CheckRequest's
+  uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
   Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
 };

@@ -132,6 +132,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
     Request& request = decoded.request;
     SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
     SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
+    request.batch_class = serving_->model->BatchClass(request.inputs);
     request.staged = serving_->model->Stage(request.inputs);
     request.deadline = std::min(request.deadline, deadline_);
     request.connection = peer_;

@@ -22,6 +22,7 @@ struct Item {
   int arrival = 0;
   int deadline = kNever;
   int tokens = 0;
+  int batch_class = 0;
 };
 
 struct Case {
@@ -32,7 +33,8 @@ struct Case {
   std::vector<size_t> expired;
   size_t take = 0;
   BatchReason reason = BatchReason::kIdle;
-  int wake = kNever;  // compared where take is 0
+  int wake = kNever;                // compared where take is 0
+  std::vector<size_t> places = {};  // that are taken; none: the first so many
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -42,6 +44,8 @@ Limits Delayed(int64_t max_rows, int delay_ms, std::vector<int64_t> preferred = 
 }
 Limits Tokens(int64_t max_rows, int64_t max_tokens) { return {.max_rows = max_rows, .max_tokens = max_tokens}; }
 Limits Held(int64_t max_rows, size_t count) { return {.max_rows = max_rows, .hold_until = count}; }
+
+Item Of(int batch_class, int rows = 1, int arrival = 0) { return {rows, arrival, kNever, 0, batch_class}; }
 
 std::vector<Case> Cases() {
   using R = BatchReason;
@@ -95,17 +99,60 @@ std::vector<Case> Cases() {
   };
 }
 
+std::vector<Case> CasesOfClasses() {
+  using R = BatchReason;
+  return {
+      {"OldestClassRuns", {Of(1), Of(2), Of(1), Of(2)}, 0, Rows(8), {}, 2, R::kIdle, kNever, {0, 2}},
+      {"FullOfOneClass", {Of(1), Of(2), Of(1), Of(1)}, 0, Rows(2), {}, 2, R::kFull, kNever, {0, 2}},
+      {"NeverOvertakesInAClass", {Of(1, 5), Of(2), Of(1, 4), Of(1)}, 0, Rows(8), {}, 1, R::kFull, kNever, {0}},
+      {"PlacesAreOfWhatIsLeft",
+       {{1, 0, 2}, Of(1), {1, 0, 2}, Of(2), Of(1)},
+       5,
+       Rows(8),
+       {0, 2},
+       2,
+       R::kIdle,
+       kNever,
+       {0, 2}},
+      {"AnotherClassIsFull",
+       {Of(1, 1, 2), Of(2, 4, 3), Of(2, 4, 4)},
+       5,
+       Delayed(8, 10),
+       {},
+       2,
+       R::kFull,
+       kNever,
+       {1, 2}},
+      {"DelayOverOfASecondClass",
+       {{1, 2, kNever, 0, 1}, {1, 1, kNever, 0, 2}},
+       11,
+       Delayed(8, 10),
+       {},
+       1,
+       R::kDelay,
+       kNever,
+       {1}},
+      {"EachClassWaits", {Of(1, 1, 2), Of(2, 1, 3)}, 5, Delayed(8, 10), {}, 0, R::kIdle, 12},
+      {"SingleOfAnyClass", {Of(1), Of(1)}, 0, Rows(0), {}, 1, R::kSingle},
+  };
+}
+
 class DecideTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DecideTest, Decides) {
   const Case& c = GetParam();
   std::vector<Queued> queue;
-  for (const Item& item : c.queue) queue.push_back({item.rows, At(item.arrival), At(item.deadline), item.tokens});
+  for (const Item& item : c.queue) {
+    queue.push_back({item.rows, At(item.arrival), At(item.deadline), item.tokens});
+    queue.back().batch_class = static_cast<uint64_t>(item.batch_class);
+  }
+  std::vector<size_t> places = c.places;
+  for (size_t i = 0; c.places.empty() && i < c.take; ++i) places.push_back(i);
 
   const Decision decision = Decide(queue, At(c.now), c.limits);
 
   EXPECT_EQ(decision.expired, c.expired);
-  EXPECT_EQ(decision.take, c.take);
+  EXPECT_EQ(decision.take, places);
   if (c.take > 0) {
     EXPECT_EQ(LabelValue(decision.reason), LabelValue(c.reason));
   } else {
@@ -114,6 +161,8 @@ TEST_P(DecideTest, Decides) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, DecideTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Classes, DecideTest, ::testing::ValuesIn(CasesOfClasses()),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(FindExpiredTest, SplitsByDeadline) {

@@ -32,19 +32,12 @@ std::vector<Ticket> Rest(RequestQueue& queue) {
   std::vector<int64_t> rows;
   for (const Queued& summary : queue.summaries()) rows.push_back(summary.rows);
   PendingList rest;
-  queue.TakeFront(queue.size(), rest);
+  std::vector<size_t> all(queue.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  queue.Take(all, rest);
   for (size_t i = 0; i < rest.size(); ++i) EXPECT_EQ(rest[i]->request.rows, rows[i]);
   EXPECT_EQ(queue.size(), 0u);
   return TicketsOf(rest);
-}
-
-TEST(RequestQueueTest, TakesFromTheFront) {
-  RequestQueue queue = QueueOf({1, 2, 5, 7});
-  PendingList out;
-  queue.TakeFront(2, out);
-  queue.TakeFront(1, out);
-  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 2, 5));
-  EXPECT_THAT(Rest(queue), ElementsAre(7));
 }
 
 TEST(RequestQueueTest, TakesByIndex) {
@@ -100,7 +93,7 @@ TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
   EXPECT_EQ(queue.LoadOf(9).rows, 6);
   EXPECT_EQ(queue.LoadOf(0).requests, 0) << "came on no connection";
   PendingList out;
-  queue.TakeFront(2, out);
+  queue.Take(std::vector<size_t>{0, 1}, out);
   EXPECT_EQ(queue.LoadOf(9).rows, 4);
   queue.TakeTicket(4);
   EXPECT_EQ(queue.LoadOf(9).requests, 0);
