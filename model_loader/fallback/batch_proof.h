@@ -1,17 +1,26 @@
 // Whether a graph treats the rows of its inputs (the slices along dimension 0) each on their own, so that requests can
 // be put into one batch without changing any result.
+//
+// Each value is followed as far as is known how large it is and where in it rows lie (batch_facts.h): a request's
+// elements lie together, and what is computed of them reads no other's. Sizes that graphs compute of sizes are
+// followed, too, as numbers or multiples of the batch (batch_extents.h); batch_rules.h says what operators make of all
+// that.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_BATCH_PROOF_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_BATCH_PROOF_H_
+
+#include <optional>
+#include <string>
 
 #include "model_loader/graph/graph.h"
 
 namespace swizzle::fallback {
 
-// True only where it is certain: every input and output is declared with a free dimension 0 and no other free one, and
-// every node on the way is known to keep rows apart, in whichever dimension they are there. Of the batch size only
-// lists are followed that shapes are made of. Malformed attributes prove nothing. REQUIRES: the operators of all nodes
-// are in the table; constants still have their elements.
-bool RowsAreIndependent(const Graph& graph);
+// Nothing where it is certain that rows are independent, of requests whose inputs have the same dimensions but for
+// dimension 0: every input is declared with a free one there, every output with that or no shape, and every node on the
+// way is known to keep rows apart. Else what stands against it, for whoever exports the model: "CumSum node 'x' may
+// join requests". Malformed attributes prove nothing. REQUIRES: the operators of all nodes are in the table; constants
+// still have their elements.
+std::optional<std::string> BatchObstacle(const Graph& graph);
 
 }  // namespace swizzle::fallback
 

@@ -76,7 +76,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
     SWIZZLE_ASSIGN_OR_RETURN(program->functions_.emplace_back(), FunctionOf(node, graph.opset));
   }
   program->graph_ = std::move(graph);
-  program->rows_are_independent_ = RowsAreIndependent(program->graph_);
+  program->batch_obstacle_ = BatchObstacle(program->graph_);
   SWIZZLE_RETURN_IF_ERROR(program->TakeConstants());
   SWIZZLE_RETURN_IF_ERROR(program->TakeBodies());
   program->MakeTurns({});

@@ -94,8 +94,9 @@ class Program {
   const std::vector<Port>& outputs() const { return outputs_; }
   // Without the constants' elements.
   const Graph& graph() const { return graph_; }
-  // Whether requests may be put into one batch (batch_proof.h).
-  bool rows_are_independent() const { return rows_are_independent_; }
+  // Whether requests may be put into one batch; what stands against it (batch_proof.h).
+  bool rows_are_independent() const { return !batch_obstacle_; }
+  const std::optional<std::string>& batch_obstacle() const { return batch_obstacle_; }
   // Bytes of all constants, those of graphs within nodes included.
   int64_t weight_bytes() const;
   // The constants' elements, by value.
@@ -152,7 +153,7 @@ class Program {
   void TakeSteady(std::span<const TensorView> inputs, RunState& state) const;
 
   Graph graph_;
-  bool rows_are_independent_ = false;
+  std::optional<std::string> batch_obstacle_;
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
   std::shared_ptr<Memory> weights_;

@@ -38,12 +38,11 @@ enum class RowRule : uint8_t {
   kFirstInput,   // row i depends on row i of input 0 alone; the other inputs are the same for all
   kAxis,         // as kFirstInput, if attribute "axis", or the axes, don't include dimension 0
   kProduct,      // MatMul
-  kShape,        // Reshape and its kin, and Concat: as their shapes are
-  kLookUp,       // Gather: data that is the same for all, one index a request
+  kMoved,        // Reshape, Concat, Slice, Gather and the like: as elements are moved
   kAllInputs,    // row i depends on row i of each input
   kEquation,     // Einsum: as its labels are
   kRecurrent,    // LSTM and its kin: as the layout says
-  kSizes,        // Shape, and what is made of sizes: ConstantOfShape, Expand
+  kShared,       // the same for all, where inputs are; ScatterND and the like are as large as their first
 };
 
 struct FallbackUse {

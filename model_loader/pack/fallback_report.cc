@@ -77,10 +77,16 @@ std::string TimesText(const Graph& graph, const regions::RegionTimes& times) {
   return text;
 }
 
+std::string BatchingText(const fallback::Program& program) {
+  if (program.batch_obstacle()) return Concat("requests run one by one: ", *program.batch_obstacle(), "\n");
+  return "requests of the same shapes share a batch\n";
+}
+
 }  // namespace
 
 std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional, const Times& times) {
-  const std::string why = Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n");
+  const std::string why =
+      Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n", BatchingText(*model.program));
   if (!regional.regions.empty())
     return Concat(regional.Text(), " on the fallback executor: ", regional.OperatorCounts(), regional.PlaceText(),
                   times ? TimesText(regional.program->graph(), *times) : "", why);
@@ -106,7 +112,9 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
                                    {"planned_layers", regional.layers()},
                                    {"interpreted_nodes", regional.interpreted_nodes()},
                                    {"device_nodes", regional.device_nodes()},
-                                   {"not_on_device", regional.not_on_device}};
+                                   {"not_on_device", regional.not_on_device},
+                                   {"batch_obstacle", nullptr}};
+  if (model.program->batch_obstacle()) object["batch_obstacle"] = *model.program->batch_obstacle();
   object["device"] = regional.on_device == nullptr ? "cpu" : std::string(regional.on_device->device().name());
   if (!times) return object;
   object["timed_inputs"] = times->inputs;

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/hash/hash.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "kernels/base/mutex.h"
 #include "server/model/layer_tally.h"
 #include "server/model/plan_model.h"
@@ -75,9 +77,9 @@ StatusOr<std::vector<size_t>> ResolveTensors(const std::vector<Port>& ports, con
 StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
   if (spec.max_batch_size > 0 && !program.rows_are_independent()) {
     return InvalidArgument("model '", spec.name,
-                           "' runs on the fallback executor, and its requests are not known to "
-                           "be independent of each other: max_batch_size must be 0, not ",
-                           spec.max_batch_size);
+                           "' runs on the fallback executor, and its requests are not known to be independent of "
+                           "each other (",
+                           *program.batch_obstacle(), "): max_batch_size must be 0, not ", spec.max_batch_size);
   }
   PortMap map;
   SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(program.inputs(), "input", spec, spec.inputs));
@@ -118,6 +120,7 @@ class FallbackSession final : public Session {
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
+    SWIZZLE_RETURN_IF_ERROR(CheckOneShape(batch));
     const BatchTurn turn(execution_.turn.get(), execution_.runner->threads());
     std::vector<TensorView> inputs(ports_.inputs.size());
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
@@ -141,6 +144,19 @@ class FallbackSession final : public Session {
   }
 
  private:
+  // The batcher goes by BatchClass, which two shapes may share, if only by chance; each request runs by itself then.
+  Status CheckOneShape(std::span<const BatchItem> batch) const {
+    if (batch.size() == 1) return {};
+    for (size_t i = 0; i < batch[0].inputs.size(); ++i) {
+      const std::span<const int64_t> first = std::span(batch[0].inputs[i].shape).subspan(1);
+      for (const BatchItem& item : batch.subspan(1)) {
+        if (std::ranges::equal(first, std::span(item.inputs[i].shape).subspan(1))) continue;
+        return MakeError(StatusCode::kInternal, "a batch of model '", spec_.name, "' has requests of several shapes");
+      }
+    }
+    return {};
+  }
+
   // One input of all items, one after the other; `gathered` holds the elements where there is more than one item.
   TensorView GatherInput(std::span<BatchItem> batch, size_t i, std::vector<std::byte>& gathered) const {
     TensorView view = batch[0].inputs[i];
@@ -183,6 +199,12 @@ class FallbackSession final : public Session {
   const Execution execution_;
   Clock& clock_;
 };
+
+bool HasFreeDims(const ModelSpec& spec) {
+  return spec.max_batch_size > 0 && std::ranges::any_of(spec.inputs, [](const TensorSpec& input) {
+           return std::ranges::find(input.dims, -1) != input.dims.end();
+         });
+}
 
 ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalProgram& regional, const Backend& backend,
                            int threads) {
@@ -234,6 +256,15 @@ class ServedFallbackModel final : public Model {
     }
     return facts_;
   }
+  // Of shapes, where dimensions other than the batch's are free.
+  uint64_t BatchClass(std::span<const TensorView> inputs) const override {
+    if (!shapes_differ_) return 0;
+    size_t hash = 0;
+    for (const TensorView& input : inputs) {
+      hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(1));
+    }
+    return hash;
+  }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     // Only what computes on the host takes turns.
     const bool takes_turns = runs_.turns != nullptr && regional_.on_device == nullptr;
@@ -250,6 +281,7 @@ class ServedFallbackModel final : public Model {
   const regions::RegionalProgram regional_;
   Backend& backend_;
   const FallbackRuns runs_;
+  const bool shapes_differ_ = HasFreeDims(spec_);  // of requests, which are batched
   const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
   mutable Mutex mutex_;
   mutable std::vector<std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // that the facts are of

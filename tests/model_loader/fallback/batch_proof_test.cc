@@ -65,7 +65,7 @@ TEST(BatchProof, FollowsDimensionZero) {
   EXPECT_TRUE(OneNode("Transpose", {"x"}, {{"perm", Ints{0, 2, 1}}}, {-1, 6, 4}));
   EXPECT_FALSE(OneNode("Transpose", {"x"}, {{"perm", Ints{1, 0, 2}}}, {-1, 4, 6}));
   EXPECT_TRUE(OneNode("Reshape", {"x", "keep"}, {}, {-1, 24}));
-  EXPECT_FALSE(OneNode("Reshape", {"x", "flat"}, {}, {-1, 24}));
+  EXPECT_TRUE(OneNode("Reshape", {"x", "flat"}, {}, {-1, 24}));
   EXPECT_TRUE(OneNode("Concat", {"x", "x"}, {{"axis", int64_t{1}}}, {-1, 8, 6}));
   EXPECT_FALSE(OneNode("Concat", {"x", "x"}, {{"axis", int64_t{0}}}, {-1, 4, 6}));
 }
@@ -76,10 +76,11 @@ TEST(BatchProof, KnowsWhatBroadcastsOverRows) {
   EXPECT_FALSE(OneNode("Mul", {"x", "c"}, {}, {-1, 4, 6}, {2, 4, 6}));
   EXPECT_FALSE(OneNode("Mul", {"c", "x"}, {}, {-1, 4, 6}, {1, 1, 4, 6}));
   EXPECT_TRUE(OneNode("MatMul", {"x", "c"}, {}, {-1, 4, 2}, {6, 2}));
-  EXPECT_FALSE(OneNode("MatMul", {"c", "x"}, {}, {-1, 4, 6}, {4, 4}));
+  EXPECT_TRUE(OneNode("MatMul", {"c", "x"}, {}, {-1, 4, 6}, {4, 4}));
+  EXPECT_FALSE(OneNode("MatMul", {"c", "x"}, {}, {-1, 4, 6}, {2, 4, 4}));
 }
 
-TEST(BatchProof, WantsTheBatchDeclaredAndNothingElseFree) {
+TEST(BatchProof, WantsTheBatchDeclared) {
   const auto relu = [](const Shape& input, const Shape& output) {
     OnnxBuilder builder;
     builder.Input("x", input).Node("Relu", {"x"}, {"y"}).Output("y");
@@ -87,7 +88,7 @@ TEST(BatchProof, WantsTheBatchDeclaredAndNothingElseFree) {
   };
   EXPECT_TRUE(relu({-1, 3}, {-1, 3}));
   EXPECT_FALSE(relu({2, 3}, {2, 3}));
-  EXPECT_FALSE(relu({-1, -1}, {-1, -1}));
+  EXPECT_TRUE(relu({-1, -1}, {-1, -1})) << "of one length";
   EXPECT_FALSE(relu({-1, 3}, {4, 3}));
 }
 
@@ -181,6 +182,120 @@ TEST(BatchProof, FollowsSizesOnlyAsFarAsTheyAreLists) {
   EXPECT_FALSE(filled({"four", "n"}));
   EXPECT_FALSE(filled({"n", "n"}));
   EXPECT_FALSE(filled({"row"}));
+}
+
+// x [batch, length, 6] and y [batch, length], through nodes that `add` adds, to "out" of the shape [batch, ...].
+template <typename Add>
+bool OfAnyLength(const Shape& output, const Add& add) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 6}).Input("y", {-1, -1}).Counting("table", {32, 6}).Counting("square", {1, 1, 9, 9});
+  builder.Int64s("zero", {1}, {0}).Int64s("one", {1}, {1}).Int64s("two", {1}, {2}).Int64s("minus", {1}, {-1});
+  builder.Int64s("0", {}, {0}).Int64s("1", {}, {1}).Int64s("heads", {4}, {0, 0, 2, 3}).Int64s("six", {1}, {6});
+  builder.Node("Shape", {"x"}, {"sizes"}).Node("Gather", {"sizes", "1"}, {"length"});
+  builder.Node("Gather", {"sizes", "0"}, {"batch"}).Node("Range", {"0", "length", "1"}, {"places"});
+  builder.Node("Unsqueeze", {"length", "zero"}, {"length1"}).Node("Unsqueeze", {"batch", "zero"}, {"batch1"});
+  add(builder);
+  builder.Output("out");
+  return Holds(builder, output);
+}
+
+TEST(BatchProof, RequestsOfOneLengthMakeABatch) {
+  EXPECT_TRUE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Gather", {"table", "places"}, {"p"})
+        .Node("Unsqueeze", {"p", "zero"}, {"p1"})
+        .Node("Add", {"x", "p1"}, {"out"});
+  })) << "positions";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Gather", {"table", "places"}, {"p"})
+        .Node("Unsqueeze", {"p", "one"}, {"p1"})
+        .Node("Add", {"x", "p1"}, {"out"});
+  })) << "positions of requests: a batch as long as its sequences would run";
+  EXPECT_TRUE(OfAnyLength({-1, -1, -1}, [](OnnxBuilder& b) {
+    b.Node("Slice", {"square", "zero", "length1", "two"}, {"s"}).Node("Squeeze", {"s", "zero"}, {"bias"});
+    b.Node("Transpose", {"x"}, {"t"}, {{"perm", Ints{0, 2, 1}}}).Node("MatMul", {"x", "t"}, {"scores"});
+    b.Node("Add", {"scores", "bias"}, {"out"});
+  })) << "a bias, cut to the length";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Slice", {"x", "zero", "one", "zero"}, {"first"}).Node("Add", {"x", "first"}, {"out"});
+  })) << "the first of the batch";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Range", {"0", "batch", "1"}, {"rows"}).Node("Gather", {"table", "rows"}, {"r"});
+    b.Node("Unsqueeze", {"r", "one"}, {"r1"}).Node("Add", {"x", "r1"}, {"out"});
+  })) << "numbers of requests";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Slice", {"table", "zero", "batch1", "zero"}, {"r"}).Node("Unsqueeze", {"r", "one"}, {"r1"});
+    b.Node("Add", {"x", "r1"}, {"out"});
+  })) << "as many as the batch has";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Mul", {"batch", "length"}, {"n"}).Node("Cast", {"n"}, {"f"}, {{"to", int64_t{1}}});
+    b.Node("Mul", {"x", "f"}, {"out"});
+  })) << "a number that goes by the batch";
+  EXPECT_TRUE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Cast", {"length"}, {"f"}, {{"to", int64_t{1}}}).Node("Mul", {"x", "f"}, {"out"});
+  })) << "a number that goes by the length";
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    b.Node("Transpose", {"x"}, {"t"}, {{"perm", Ints{1, 0, 2}}})
+        .Node("Concat", {"length1", "batch1", "six"}, {"to"}, {{"axis", int64_t{0}}});
+    b.Node("Reshape", {"t", "to"}, {"out"});
+  })) << "length and batch have changed places";
+}
+
+TEST(BatchProof, ReshapesThatMergeRequestsAreFollowedAsFarAsRequestsLieTogether) {
+  const auto through = [](const Ints& there, const Ints& back, const std::string& op = "Relu") {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4, 6}).Int64s("there", {static_cast<int64_t>(there.size())}, there);
+    builder.Int64s("back", {static_cast<int64_t>(back.size())}, back).Node("Reshape", {"x", "there"}, {"u"});
+    builder.Node(op, {"u"}, {"v"}).Node("Reshape", {"v", "back"}, {"y"}).Output("y");
+    return Holds(builder, {-1, 4, 6});
+  };
+  EXPECT_TRUE(through({-1, 6}, {-1, 4, 6}));
+  EXPECT_TRUE(through({-1, 2, 3}, {-1, 4, 6}));
+  EXPECT_TRUE(through({0, 0, 2, 3}, {0, 0, 6}));
+  EXPECT_FALSE(through({-1, 16}, {-1, 4, 6})) << "windows of 16 elements reach into the next request";
+  EXPECT_FALSE(through({1, -1, 6}, {-1, 4, 6})) << "a dimension before the batch's";
+  EXPECT_FALSE(through({-1, 6}, {-1, 2, 6}));
+  EXPECT_FALSE(through({3, -1}, {-1, 4, 6}));
+  EXPECT_FALSE(through({-1, 6}, {0, 6, 1}));
+}
+
+TEST(BatchProof, FollowsSizesTimesTheBatch) {
+  const auto merged = [](const std::string& op, const std::string& back) {
+    return OfAnyLength({-1, -1, 6}, [&](OnnxBuilder& b) {
+      b.Node(op, {"batch1", "two"}, {"merged"})
+          .Node("Concat", {"merged", "minus", "six"}, {"to"}, {{"axis", int64_t{0}}});
+      b.Node("Concat", {back, "minus", "six"}, {"from"}, {{"axis", int64_t{0}}});
+      b.Node("Reshape", {"x", "to"}, {"u"}).Node("Relu", {"u"}, {"v"}).Node("Reshape", {"v", "from"}, {"out"});
+    });
+  };
+  EXPECT_TRUE(merged("Mul", "batch1"));
+  EXPECT_FALSE(merged("Add", "batch1"));
+  EXPECT_FALSE(merged("Mul", "length1"));
+  EXPECT_FALSE(merged("Mul", "merged"));
+}
+
+TEST(BatchProof, WhatMovesElementsLeavesTheRowsDimensionAsItIs) {
+  const auto moved = [](const std::string& op, const std::vector<std::string>& inputs, const Shape& output,
+                        const Attributes& attributes = {}) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4, 6}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1}).Int64s("two", {1}, {2});
+    builder.Int64s("inner", {6}, {0, 1, 2, 0, 0, 1}).Int64s("outer", {6}, {1, 0, 0, 0, 0, 0});
+    builder.Int64s("twice", {3}, {1, 2, 1}).Int64s("both", {3}, {2, 1, 1}).Floats("larger", {3}, {1, 1, 2});
+    builder.Floats("longer", {3}, {2, 1, 1}).Node("Identity", {"x"}, {"index"}).Node(op, inputs, {"y"}, attributes);
+    builder.Output("y");
+    return Holds(builder, output);
+  };
+  EXPECT_TRUE(moved("Slice", {"x", "one", "two", "one"}, {-1, 1, 6}));
+  EXPECT_FALSE(moved("Slice", {"x", "one", "two", "zero"}, {-1, 4, 6}));
+  EXPECT_FALSE(moved("Slice", {"x", "one", "two"}, {-1, 4, 6})) << "of axis 0";
+  EXPECT_TRUE(moved("Pad", {"x", "inner"}, {-1, 5, 9}));
+  EXPECT_FALSE(moved("Pad", {"x", "outer"}, {-1, 4, 6}));
+  EXPECT_TRUE(moved("Tile", {"x", "twice"}, {-1, 8, 6}));
+  EXPECT_FALSE(moved("Tile", {"x", "both"}, {-1, 4, 6}));
+  EXPECT_TRUE(moved("Resize", {"x", "", "larger"}, {-1, 4, 12}));
+  EXPECT_FALSE(moved("Resize", {"x", "", "longer"}, {-1, 4, 6}));
+  EXPECT_TRUE(moved("CumSum", {"x", "one"}, {-1, 4, 6}));
+  EXPECT_FALSE(moved("CumSum", {"x", "zero"}, {-1, 4, 6}));
+  EXPECT_TRUE(moved("Trilu", {"x"}, {-1, 4, 6}));
 }
 
 }  // namespace

@@ -63,10 +63,14 @@ TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
   ASSERT_THAT(rows, IsOk());
   EXPECT_EQ(rows->max_batch_size, 64);
   EXPECT_EQ(rows->inputs[0].dims, Shape{2});
-  const auto whole = DeriveFallbackSpec(*OneNode("Neg", {-1, -1}).program);
+  const auto of_any_length = DeriveFallbackSpec(*OneNode("Neg", {-1, -1}).program);
+  ASSERT_THAT(of_any_length, IsOk());
+  EXPECT_EQ(of_any_length->max_batch_size, 64);
+  EXPECT_EQ(of_any_length->inputs[0].dims, Shape{-1});
+  const auto whole = DeriveFallbackSpec(*OneNode("Neg", {2, -1}).program);
   ASSERT_THAT(whole, IsOk());
   EXPECT_EQ(whole->max_batch_size, 0);
-  EXPECT_EQ(whole->outputs[0].dims, (Shape{-1, -1}));
+  EXPECT_EQ(whole->outputs[0].dims, (Shape{2, -1}));
 }
 
 TEST_F(FallbackModelTest, ABatchBeyondItsMemoryFailsAlone) {
@@ -132,6 +136,31 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
   EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
   EXPECT_EQ(one.shapes[0], (Shape{1, 2}));
   EXPECT_EQ(two.shapes[0], (Shape{2, 2}));
+}
+
+TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
+  const FallbackModel model = OneNode("Neg", {-1, -1});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  Request one({1, 2}), two({3, 4, 5, 6}), longer({7, 8, 9, 10});
+  longer.views[0].shape = {1, 4};
+  EXPECT_EQ((*served)->BatchClass(one.views), (*served)->BatchClass(two.views));
+  EXPECT_NE((*served)->BatchClass(one.views), (*served)->BatchClass(longer.views));
+  BatchTimes times;
+  BatchItem alike[] = {one.Item(), two.Item()};
+  ASSERT_THAT((*session)->Run(alike, times), IsOk());
+  EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
+  BatchItem unlike[] = {one.Item(), longer.Item()};
+  EXPECT_THAT((*session)->Run(unlike, times), IsError(StatusCode::kInternal, "requests of several shapes"));
+}
+
+TEST_F(FallbackModelTest, OneShapeIsOneClass) {
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  EXPECT_EQ((*served)->BatchClass(Request({1, 2}).views), 0u);
 }
 
 // Stands still, and counts who looks at it.
@@ -221,7 +250,7 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
 }
 
 TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
-  const FallbackModel model = OneNode("Neg", {-1, -1});
+  const FallbackModel model = OneNode("Neg", {2, -1});
   const auto refuses = [&](auto change, const std::string& message) {
     ModelSpec spec = *DeriveFallbackSpec(*model.program);
     change(spec);
