@@ -53,6 +53,27 @@ struct WholeWeight {
   std::string wholes, scales;
 };
 
+// What a name stands for: an initializer, or, behind a Transpose, the same with its dimensions swapped.
+struct Source {
+  int initializer = 0;
+  bool is_turned = false;
+};
+
+// What a Constant node holds, where that is a tensor.
+const onnx::TensorProto* ConstantOf(const onnx::NodeProto& node) {
+  if (node.op_type() != "Constant" || !IsDefaultDomain(node.domain()) || node.output_size() != 1) return nullptr;
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.name() == "value" && attribute.has_t()) return &attribute.t();
+  }
+  return nullptr;
+}
+
+// A node that gives its input another name, or swaps its two dimensions.
+bool OnlyRenames(const onnx::NodeProto& node) {
+  const bool passes = node.op_type() == "Identity" || node.op_type() == "Transpose";
+  return passes && IsDefaultDomain(node.domain()) && node.input_size() == 1 && node.output_size() == 1;
+}
+
 class DynamicQuantiser {
  public:
   DynamicQuantiser(onnx::ModelProto& model, const std::function<bool(const std::string&)>& skips,
@@ -60,6 +81,7 @@ class DynamicQuantiser {
       : graph_(*model.mutable_graph()), additions_(graph_), skips_(skips), source_(options) {}
 
   Status Run() {
+    TakeConstants();
     FindNames();
     auto nodes = std::move(*graph_.mutable_node());
     graph_.clear_node();
@@ -72,18 +94,38 @@ class DynamicQuantiser {
   }
 
  private:
+  // Matrices that Constant nodes hold become initializers.
+  void TakeConstants() {
+    auto nodes = std::move(*graph_.mutable_node());
+    graph_.clear_node();
+    for (auto& node : nodes) {
+      const onnx::TensorProto* const tensor = ConstantOf(node);
+      if (tensor == nullptr || tensor->data_type() != onnx::TensorProto::FLOAT || tensor->dims_size() != 2) {
+        *graph_.add_node() = std::move(node);
+        continue;
+      }
+      onnx::TensorProto& taken = *graph_.add_initializer();
+      taken = *tensor;
+      taken.set_name(node.output(0));
+    }
+  }
+
   void FindNames() {
     for (int i = 0; i < graph_.initializer_size(); ++i) {
       const std::string& name = graph_.initializer(i).name();
-      initializers_[name] = i;
+      sources_[name] = {i};
       additions_.Avoid(name);
     }
     for (const auto& input : graph_.input()) additions_.Avoid(input.name());
     for (const auto& node : graph_.node()) {
       for (const auto& output : node.output()) additions_.Avoid(output);
-      if (node.op_type() != "Identity" || node.input_size() != 1 || node.output_size() != 1) continue;
-      const auto source = initializers_.find(node.input(0));
-      if (source != initializers_.end()) initializers_[node.output(0)] = source->second;
+      const auto source = OnlyRenames(node) ? sources_.find(node.input(0)) : sources_.end();
+      if (source == sources_.end() || graph_.initializer(source->second.initializer).dims_size() != 2) continue;
+      Source named = source->second;
+      const bool keeps =
+          node.attribute_size() > 0 && node.attribute(0).ints_size() > 0 && node.attribute(0).ints(0) == 0;
+      if (node.op_type() == "Transpose" && !keeps) named.is_turned = !named.is_turned;
+      sources_[node.output(0)] = named;
     }
   }
 
@@ -106,11 +148,13 @@ class DynamicQuantiser {
 
   StatusOr<bool> Replace(const onnx::NodeProto& node) {
     if (!IsPlain(node) || skips_(node.name())) return false;
-    const auto weight = initializers_.find(node.input(1));
-    if (weight == initializers_.end() || initializers_.contains(node.input(0))) return false;
-    const onnx::TensorProto& tensor = graph_.initializer(weight->second);
+    const auto weight = sources_.find(node.input(1));
+    if (weight == sources_.end() || sources_.contains(node.input(0))) return false;
+    const auto [initializer, is_turned] = weight->second;
+    const onnx::TensorProto& tensor = graph_.initializer(initializer);
     if (tensor.data_type() != onnx::TensorProto::FLOAT || tensor.dims_size() != 2) return false;
-    SWIZZLE_ASSIGN_OR_RETURN(const WholeWeight whole, WholesOf(weight->second, AttributeOf(node, "transB", 0) != 0));
+    const bool outputs_first = (AttributeOf(node, "transB", 0) != 0) != is_turned;
+    SWIZZLE_ASSIGN_OR_RETURN(const WholeWeight whole, WholesOf(initializer, outputs_first));
     const std::string prefix = node.name().empty() ? node.output(0) : node.name();
     const auto fresh = [&](const char* suffix) { return additions_.Fresh(prefix + suffix); };
     const std::vector<std::string>& x = Quantised(node.input(0));
@@ -164,26 +208,25 @@ class DynamicQuantiser {
   void DropUnread() {
     std::set<std::string> read = ReadNames();
     const auto is_unread = [&](const std::string& name) {
-      const auto given = initializers_.find(name);
-      return given != initializers_.end() && WasReplaced(given->second) && !read.contains(name);
+      const auto given = sources_.find(name);
+      return given != sources_.end() && WasReplaced(given->second.initializer) && !read.contains(name);
     };
     const auto drop = [](auto& all, const auto& is_dropped) {
       all.erase(std::remove_if(all.begin(), all.end(), is_dropped), all.end());
     };
-    drop(*graph_.mutable_node(),
-         [&](const auto& node) { return node.op_type() == "Identity" && is_unread(node.output(0)); });
+    drop(*graph_.mutable_node(), [&](const auto& node) { return OnlyRenames(node) && is_unread(node.output(0)); });
     drop(*graph_.mutable_input(), [&](const auto& input) { return is_unread(input.name()); });
     drop(*graph_.mutable_initializer(), [&](const auto& tensor) { return is_unread(tensor.name()); });
   }
 
-  // An Identity reads where it is read.
+  // What only renames reads where it is read.
   std::set<std::string> ReadNames() const {
     std::set<std::string> read;
     for (const auto& output : graph_.output()) read.insert(output.name());
     AddReadWithin(graph_, read);
     for (int i = graph_.node_size() - 1; i >= 0; --i) {
       const onnx::NodeProto& node = graph_.node(i);
-      if (node.op_type() == "Identity" && !read.contains(node.output(0))) continue;
+      if (OnlyRenames(node) && !read.contains(node.output(0))) continue;
       read.insert(node.input().begin(), node.input().end());
     }
     return read;
@@ -197,7 +240,7 @@ class DynamicQuantiser {
   GraphAdditions additions_;
   const std::function<bool(const std::string&)>& skips_;
   TensorSource source_;
-  std::map<std::string, int> initializers_;  // by name, and by those of Identity nodes
+  std::map<std::string, Source> sources_;  // by name, and by those of nodes that only rename
   std::map<std::string, std::vector<std::string>> quantised_;
   std::map<std::pair<int, bool>, WholeWeight> wholes_;  // by initializer, and whether outputs come first in it
 };

@@ -130,6 +130,34 @@ TEST(QuantiseOnnxTest, NamesOfNamesStayWithTheirWeight) {
   EXPECT_EQ(model->graph().initializer_size(), 3);
 }
 
+// As exporters leave weights that they don't fold.
+TEST(QuantiseOnnxTest, WeightsBehindTransposeAndInConstantNodes) {
+  onnx::ModelProto plain = Model(11), unfolded = Model(11);
+  onnx::GraphProto& graph = *unfolded.mutable_graph();
+  onnx::TensorProto turned = graph.initializer(0);
+  graph.clear_initializer();
+  graph.clear_node();
+  const float values[] = {1.27f, -0.5f, 0.0f, 0.0f, 0.5f, -254.0f};  // as Model's, [3, 2]
+  turned.set_raw_data(values, sizeof(values));
+  turned.set_dims(0, 3);
+  turned.set_dims(1, 2);
+  AddNode(graph, "Constant", "held", {});
+  onnx::AttributeProto& value = *graph.mutable_node(0)->add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  *value.mutable_t() = turned;
+  AddNode(graph, "Transpose", "turned", {"held.out"});
+  AddNode(graph, "MatMul", "product", {"x", "turned.out"});
+  graph.mutable_output(0)->set_name("product.out");
+  const auto model = Quantised(unfolded), expected = Quantised(plain);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(Operators(*model), ElementsAre("DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul"));
+  ASSERT_EQ(model->graph().initializer_size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(model->graph().initializer(i).raw_data(), expected->graph().initializer(i).raw_data());
+  }
+}
+
 TEST(QuantiseOnnxTest, TheDomainOfOnnxHasTwoNames) {
   onnx::ModelProto named = Model(11);
   named.mutable_opset_import(0)->set_domain("ai.onnx");
