@@ -1,9 +1,11 @@
 #include "model_loader/offload/runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 
+#include "kernels/base/integers.h"
 #include "model_loader/offload/pass.h"
 
 namespace swizzle::offload {
@@ -22,9 +24,13 @@ StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Bac
 
 Runner::~Runner() { stream_->Synchronize().IgnoreError(); }
 
-ShapeState& Runner::StateFor(std::span<const TensorView> inputs) {
-  std::vector<Shape> shapes;
-  for (const TensorView& input : inputs) shapes.push_back(input.shape);
+int64_t FilledRows(int64_t rows) {
+  if (rows <= 8) return rows;
+  const auto quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows - 1))) / 4;
+  return CeilDiv(rows, quarter) * quarter;
+}
+
+ShapeState& Runner::StateFor(std::vector<Shape> shapes) {
   if (!program_.shapes_follow() && !states_.empty()) {  // all shapes have one
     states_.front().shapes = std::move(shapes);
     states_.front().memory.store->BeginRun();
@@ -52,16 +58,35 @@ size_t Runner::held_bytes() const {
   return bytes;
 }
 
+// What is filled up has the last row's elements, with which nothing can go wrong that does not without them.
 Status Runner::Stage(std::span<const TensorView> inputs, ShapeState& state) {
   state.inputs.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const size_t bytes = inputs[i].bytes.size();
+    const size_t given = inputs[i].bytes.size();
+    size_t bytes = given;
+    if (state.shapes[i] != inputs[i].shape) {
+      bytes = given / static_cast<size_t>(inputs[i].shape[0]) * static_cast<size_t>(state.shapes[i][0]);
+    }
     if (state.inputs[i] == nullptr || state.inputs[i]->bytes() < bytes) {
       SWIZZLE_ASSIGN_OR_RETURN(state.inputs[i], program_.device().AllocateHost(bytes));
     }
-    if (bytes > 0) std::memcpy(state.inputs[i]->data(), inputs[i].bytes.data(), bytes);
+    std::byte* const to = state.inputs[i]->data();
+    if (given > 0) std::memcpy(to, inputs[i].bytes.data(), given);
+    const size_t row = bytes == given ? 0 : given / static_cast<size_t>(inputs[i].shape[0]);
+    for (size_t at = given; at < bytes; at += row) std::memcpy(to + at, to + given - row, row);
   }
   return {};
+}
+
+// The inputs' shapes, filled up where they may be.
+std::vector<Shape> Runner::RunShapes(std::span<const TensorView> inputs) const {
+  std::vector<Shape> shapes;
+  for (const TensorView& input : inputs) shapes.push_back(input.shape);
+  if (!fills_ || !program_.program().rows_are_independent() || !program_.shapes_follow()) return shapes;
+  const int64_t rows = shapes.front().front();
+  if (!std::ranges::all_of(shapes, [&](const Shape& shape) { return shape.front() == rows; })) return shapes;
+  for (Shape& shape : shapes) shape.front() = FilledRows(rows);
+  return shapes;
 }
 
 Status Runner::CheckIndices() const {
@@ -95,6 +120,7 @@ Status Runner::RunUnrecorded(ShapeState& state) {
     recordable = pass.recordable();
   }
   constexpr int kMostTries = 3;  // the first may lack a block that was taken twice
+  fills_ = fills_ && recordable;
   if (!recordable || state.tries == kMostTries) return {};
   ++state.tries;
   state.memory.blocks->Freeze(true);
@@ -120,7 +146,7 @@ StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
                              " bytes for ", ShapeText(inputs[i].shape));
     }
   }
-  ShapeState& state = StateFor(inputs);
+  ShapeState& state = StateFor(RunShapes(inputs));
   SWIZZLE_RETURN_IF_ERROR(Stage(inputs, state));
   if (const uint64_t version = program_.version(); version != state.version) {
     state.recording = nullptr;
@@ -139,7 +165,11 @@ StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
     SWIZZLE_RETURN_IF_ERROR(status);
   }
   SWIZZLE_RETURN_IF_ERROR(CheckIndices());
-  return state.results;
+  std::vector<Array> results = state.results;
+  if (!inputs.empty() && state.shapes[0] != inputs[0].shape) {
+    for (Array& result : results) result.shape[0] = inputs[0].shape[0];
+  }
+  return results;
 }
 
 }  // namespace swizzle::offload

@@ -1,5 +1,6 @@
 // What one executor runs a DeviceProgram with: a stream on the device, one of the host's for what is interpreted, and
-// for each set of the inputs' shapes the memory that it took, and its recording. Single-owner.
+// for each set of the inputs' shapes the memory that it took, and its recording. Batches of many rows, where rows are
+// independent, are filled up to the next of a few sizes, so that not each has to be recorded. Single-owner.
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 
@@ -31,12 +32,15 @@ struct ShapeState {
   std::unique_ptr<Recording> recording;                   // null: none yet. Destroyed before what it uses
 };
 
+// How many rows are run for so many: all sizes up to 8, then four between a power of two and the next.
+int64_t FilledRows(int64_t rows);
+
 class Runner final : public fallback::ProgramRunner {
  public:
   // What states hold of the device's memory between runs, but for the last one's; and how many there are. They are
   // given up where a run finds no memory.
   static constexpr size_t kMostBytes = size_t{4} << 30;
-  static constexpr size_t kMostStates = 16;
+  static constexpr size_t kMostStates = 24;
 
   static StatusOr<std::unique_ptr<Runner>> Make(const DeviceProgram& program, Backend& host, int threads,
                                                 const fallback::Limits& limits);
@@ -52,7 +56,8 @@ class Runner final : public fallback::ProgramRunner {
  private:
   Runner(const DeviceProgram& program, const fallback::Limits& limits) : program_(program), limits_(limits) {}
 
-  ShapeState& StateFor(std::span<const TensorView> inputs);
+  ShapeState& StateFor(std::vector<Shape> shapes);
+  std::vector<Shape> RunShapes(std::span<const TensorView> inputs) const;
   Status Stage(std::span<const TensorView> inputs, ShapeState& state);
   Status RunUnrecorded(ShapeState& state);
   Status CheckIndices() const;
@@ -64,6 +69,7 @@ class Runner final : public fallback::ProgramRunner {
   std::unique_ptr<Buffer> bad_index_, noted_index_;  // on the device, and in host memory: what it is reset to, and was
   std::list<ShapeState> states_;                     // what ran last comes first
   Placement placement_;
+  bool fills_ = true;  // until a run cannot be recorded
 };
 
 }  // namespace swizzle::offload

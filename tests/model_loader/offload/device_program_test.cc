@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "model_loader/offload/runner.h"
 #include "tests/model_loader/offload/on_device.h"
 
 namespace swizzle::offload {
@@ -45,6 +48,37 @@ TEST_F(DeviceProgramTest, RunsAreRecordedForEachShape) {
   for (int seed = 0; seed < 2; ++seed) ExpectSame({{1, 7, 8}}, seed);
   ExpectSame({{2, 5, 8}}, 9);
   EXPECT_EQ(device_.last_stream->replays, 5);
+}
+
+TEST_F(DeviceProgramTest, LargeBatchesAreFilledUp) {
+  for (const auto& [rows, filled] : {std::pair<int64_t, int64_t>{1, 1},
+                                     {7, 7},
+                                     {8, 8},
+                                     {9, 10},
+                                     {16, 16},
+                                     {17, 20},
+                                     {33, 40},
+                                     {63, 64},
+                                     {64, 64},
+                                     {65, 80}}) {
+    EXPECT_EQ(FilledRows(rows), filled) << rows;
+  }
+  OnnxBuilder builder = Tokens("Exp");
+  builder.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  Plan(builder);
+  ASSERT_EQ(program_->batch_obstacle(), std::nullopt);
+  for (const int64_t rows : {17, 18, 19, 20, 17}) ExpectSame({{rows, 5, 8}}, static_cast<int>(rows));
+  EXPECT_EQ(device_.last_stream->recordings, 1);
+  EXPECT_EQ(device_.last_stream->replays, 4);
+}
+
+TEST_F(DeviceProgramTest, BatchesWhoseRowsMayBeJoinedAreNot) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 8}).Floats("w", {8, 24}, Weights(8 * 24)).Node("MatMul", {"x", "w"}, {"h"});
+  builder.Node("Softmax", {"h"}, {"y"}, {{"axis", int64_t{0}}}).Output("y");
+  Plan(builder);
+  for (const int64_t rows : {17, 18, 17}) ExpectSame({{rows, 5, 8}}, static_cast<int>(rows));
+  EXPECT_EQ(device_.last_stream->recordings, 2);
 }
 
 TEST_F(DeviceProgramTest, RunsAreRecordedAgainOnceAPlanIsReplaced) {
