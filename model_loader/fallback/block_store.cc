@@ -19,9 +19,6 @@ class Heap final : public BlockSource {
   void Free(std::byte* data) override { ::operator delete[](data, kAlignment); }
 };
 
-// A block may be so much larger than what is asked for.
-constexpr size_t Enough(size_t bytes) { return bytes + bytes / 4; }
-
 }  // namespace
 
 BlockStore::BlockStore(size_t most_bytes, std::shared_ptr<RunBudget> budget)
@@ -71,7 +68,7 @@ BlockStore::Block BlockStore::Take(size_t bytes) {
   if (bytes >= least_bytes_) {
     MutexLock lock(mutex_);
     const auto found = kept_.lower_bound(whole);
-    if (found != kept_.end() && found->first <= Enough(whole)) {
+    if (found != kept_.end() && static_cast<double>(found->first) <= larger_ * static_cast<double>(whole)) {
       const Block block{found->second.data, found->first};
       kept_bytes_ -= found->first;
       kept_.erase(found);

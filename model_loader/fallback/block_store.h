@@ -40,9 +40,9 @@ class BlockStore {
 
   // Of the host's memory, as far as `budget` has any; null: without a limit.
   explicit BlockStore(size_t most_bytes = kMostBytes, std::shared_ptr<RunBudget> budget = nullptr);
-  // Of another source, from so many bytes on.
-  BlockStore(std::unique_ptr<BlockSource> source, size_t least_bytes, size_t most_bytes)
-      : source_(std::move(source)), least_bytes_(least_bytes), most_bytes_(most_bytes) {}
+  // Of another source, from so many bytes on. A block may be `larger` times as large as what is asked for.
+  BlockStore(std::unique_ptr<BlockSource> source, size_t least_bytes, size_t most_bytes, double larger)
+      : source_(std::move(source)), least_bytes_(least_bytes), most_bytes_(most_bytes), larger_(larger) {}
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
   ~BlockStore();
@@ -72,6 +72,7 @@ class BlockStore {
 
   const std::unique_ptr<BlockSource> source_;
   const size_t least_bytes_, most_bytes_;
+  const double larger_ = 1.25;
   const std::shared_ptr<RunBudget> budget_;  // null: none
   mutable Mutex mutex_;
   std::multimap<size_t, Kept> kept_ ABSL_GUARDED_BY(mutex_);  // by size

@@ -48,12 +48,15 @@ class DeviceBlocks final : public fallback::BlockSource {
   std::map<std::byte*, std::unique_ptr<Buffer>> buffers_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A store that gives nothing back while it lives: what is queued may still use it.
+// A store that gives nothing back unless it is asked to: what is queued may still use it, and recordings do. Batches of
+// several sizes take the same blocks, but those far smaller.
 struct DeviceStore {
+  static constexpr double kLarger = 4;
+
   explicit DeviceStore(DeviceBackend& backend) {
     auto source = std::make_unique<DeviceBlocks>(backend);
     blocks = source.get();
-    store = std::make_shared<fallback::BlockStore>(std::move(source), 0, std::numeric_limits<size_t>::max());
+    store = std::make_shared<fallback::BlockStore>(std::move(source), 0, std::numeric_limits<size_t>::max(), kLarger);
   }
 
   std::shared_ptr<fallback::BlockStore> store;

@@ -27,7 +27,7 @@ Pass::Pass(const DeviceProgram& program, ShapeState& state, Streams streams, con
       streams_(streams),
       recording_(recording),
       bad_index_(bad_index),
-      memory_(Memory::NewOnDevice(limits, state.memory.store)),
+      memory_(Memory::NewOnDevice(limits, state.memory)),
       host_memory_(Memory::New(limits)),
       values_(program.program().graph().values.size()),
       recordable_(program.shapes_follow()) {

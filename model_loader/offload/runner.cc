@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <iterator>
 
 #include "kernels/base/integers.h"
 #include "model_loader/offload/pass.h"
@@ -33,7 +32,7 @@ int64_t FilledRows(int64_t rows) {
 ShapeState& Runner::StateFor(std::vector<Shape> shapes) {
   if (!program_.shapes_follow() && !states_.empty()) {  // all shapes have one
     states_.front().shapes = std::move(shapes);
-    states_.front().memory.store->BeginRun();
+    memory_.store->BeginRun();
     return states_.front();
   }
   const auto found = std::ranges::find(states_, shapes, &ShapeState::shapes);
@@ -41,21 +40,21 @@ ShapeState& Runner::StateFor(std::vector<Shape> shapes) {
     states_.splice(states_.begin(), states_, found);
     return states_.front();
   }
-  states_.emplace_front(std::move(shapes), program_.device());
-  size_t bytes = 0;
-  for (auto state = std::next(states_.begin()); state != states_.end(); ++state) {
-    bytes += state->memory.blocks->held_bytes();
-    if (bytes <= kMostBytes && std::distance(states_.begin(), state) < static_cast<ptrdiff_t>(kMostStates)) continue;
-    states_.erase(state, states_.end());
-    break;
+  int64_t elements = 0;
+  for (const Shape& shape : shapes) elements += ProductOf(shape, 0, static_cast<int64_t>(shape.size()));
+  if (elements > held_elements_ + held_elements_ / 5) {
+    GiveUpAllBut(0);
+    held_elements_ = elements;
   }
+  states_.push_front({std::move(shapes), memory_.store});
+  if (states_.size() > kMostStates) states_.pop_back();
   return states_.front();
 }
 
-size_t Runner::held_bytes() const {
-  size_t bytes = 0;
-  for (const ShapeState& state : states_) bytes += state.memory.blocks->held_bytes();
-  return bytes;
+// REQUIRES: none of the first `kept` states has a recording.
+void Runner::GiveUpAllBut(size_t kept) {
+  states_.resize(std::min(states_.size(), kept));
+  memory_.store->FreeKept();
 }
 
 // What is filled up has the last row's elements, with which nothing can go wrong that does not without them.
@@ -123,14 +122,14 @@ Status Runner::RunUnrecorded(ShapeState& state) {
   fills_ = fills_ && recordable;
   if (!recordable || state.tries == kMostTries) return {};
   ++state.tries;
-  state.memory.blocks->Freeze(true);
+  memory_.blocks->Freeze(true);
   // The batch has been computed, so a recording that cannot be made fails nothing: the shape goes on unrecorded.
   std::vector<Array> results = state.results;
   StatusOr<std::unique_ptr<Recording>> recording = stream_->Record([&] {
     Pass pass(program_, state, streams, limits_, true, bad_index);
     status = run(pass);
   });
-  state.memory.blocks->Freeze(false);
+  memory_.blocks->Freeze(false);
   state.results = std::move(results);
   if (recording.ok() && status.ok()) state.recording = *std::move(recording);
   return {};
@@ -159,7 +158,7 @@ StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
   } else {
     Status status = RunUnrecorded(state);
     if (absl::IsResourceExhausted(status) && states_.size() > 1) {
-      states_.erase(std::next(states_.begin()), states_.end());
+      GiveUpAllBut(1);
       status = RunUnrecorded(state);
     }
     SWIZZLE_RETURN_IF_ERROR(status);

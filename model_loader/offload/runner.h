@@ -1,6 +1,7 @@
-// What one executor runs a DeviceProgram with: a stream on the device, one of the host's for what is interpreted, and
-// for each set of the inputs' shapes the memory that it took, and its recording. Batches of many rows, where rows are
-// independent, are filled up to the next of a few sizes, so that not each has to be recorded. Single-owner.
+// What one executor runs a DeviceProgram with: a stream on the device, one of the host's for what is interpreted,
+// memory that its runs take one after another, and for each set of the inputs' shapes its recording. Batches of many
+// rows, where rows are independent, are filled up to the next of a few sizes, so that not each has to be recorded.
+// Single-owner.
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_RUNNER_H_
 
@@ -17,19 +18,17 @@ namespace swizzle::offload {
 
 // What runs of one set of shapes have in common.
 struct ShapeState {
-  ShapeState(std::vector<Shape> of, DeviceBackend& backend) : shapes(std::move(of)), memory(backend) {}
-
-  std::vector<Shape> shapes;                              // of the inputs
-  DeviceStore memory;                                     // of all runs
-  std::vector<std::shared_ptr<Buffer>> inputs;            // staged, in host memory
-  std::vector<std::shared_ptr<Buffer>> outputs;           // null: the value is the host's
-  std::vector<fallback::Array> results;                   // of the last run, on the host
-  std::map<int, fallback::Array> stable;                  // values that depend on shapes alone, on the device
-  std::map<std::pair<int, int>, fallback::Array> tables;  // by node, in the order in which it uploads them
-  std::vector<std::shared_ptr<const void>> used;          // by queued work, since the last run that was no replay began
-  uint64_t version = 0;                                   // of the program, when it last ran unrecorded
-  int tries = 0;                                          // to record it, in this version
-  std::unique_ptr<Recording> recording;                   // null: none yet. Destroyed before what it uses
+  std::vector<Shape> shapes;                                   // of the inputs
+  std::shared_ptr<fallback::BlockStore> memory;                // of all runs, of whatever shapes
+  std::vector<std::shared_ptr<Buffer>> inputs = {};            // staged, in host memory
+  std::vector<std::shared_ptr<Buffer>> outputs = {};           // null: the value is the host's
+  std::vector<fallback::Array> results = {};                   // of the last run, on the host
+  std::map<int, fallback::Array> stable = {};                  // values that depend on shapes alone, on the device
+  std::map<std::pair<int, int>, fallback::Array> tables = {};  // by node, in the order in which it uploads them
+  std::vector<std::shared_ptr<const void>> used = {};  // by queued work, since the last run that was no replay began
+  uint64_t version = 0;                                // of the program, when it last ran unrecorded
+  int tries = 0;                                       // to record it, in this version
+  std::unique_ptr<Recording> recording = nullptr;      // null: none yet. Destroyed before what it uses
 };
 
 // How many rows are run for so many: all sizes up to 8, then four between a power of two and the next.
@@ -37,9 +36,8 @@ int64_t FilledRows(int64_t rows);
 
 class Runner final : public fallback::ProgramRunner {
  public:
-  // What states hold of the device's memory between runs, but for the last one's; and how many there are. They are
-  // given up where a run finds no memory.
-  static constexpr size_t kMostBytes = size_t{4} << 30;
+  // How many sets of shapes are kept. They and their memory are given up where a run finds none, and where its inputs
+  // are more than a fifth larger than before: smaller ones then fit into what it takes, and little more is held.
   static constexpr size_t kMostStates = 24;
 
   static StatusOr<std::unique_ptr<Runner>> Make(const DeviceProgram& program, Backend& host, int threads,
@@ -50,13 +48,15 @@ class Runner final : public fallback::ProgramRunner {
   int threads() const override { return 1; }
   // Of the last run that was no replay.
   const Placement& placement() const { return placement_; }
-  // Of the device's memory, by all states.
-  size_t held_bytes() const;
+  // Of the device's memory.
+  size_t held_bytes() const { return memory_.blocks->held_bytes(); }
 
  private:
-  Runner(const DeviceProgram& program, const fallback::Limits& limits) : program_(program), limits_(limits) {}
+  Runner(const DeviceProgram& program, const fallback::Limits& limits)
+      : program_(program), limits_(limits), memory_(program.device()) {}
 
   ShapeState& StateFor(std::vector<Shape> shapes);
+  void GiveUpAllBut(size_t kept);
   std::vector<Shape> RunShapes(std::span<const TensorView> inputs) const;
   Status Stage(std::span<const TensorView> inputs, ShapeState& state);
   Status RunUnrecorded(ShapeState& state);
@@ -67,7 +67,9 @@ class Runner final : public fallback::ProgramRunner {
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Stream> host_stream_;
   std::unique_ptr<Buffer> bad_index_, noted_index_;  // on the device, and in host memory: what it is reset to, and was
+  DeviceStore memory_;                               // outlives states_, whose recordings use it
   std::list<ShapeState> states_;                     // what ran last comes first
+  int64_t held_elements_ = 0;                        // of the inputs that memory was first taken for
   Placement placement_;
   bool fills_ = true;  // until a run cannot be recorded
 };

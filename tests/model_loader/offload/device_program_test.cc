@@ -72,6 +72,22 @@ TEST_F(DeviceProgramTest, LargeBatchesAreFilledUp) {
   EXPECT_EQ(device_.last_stream->replays, 4);
 }
 
+TEST_F(DeviceProgramTest, BatchesOfAllSizesShareTheMemoryOfTheLargest) {
+  Plan(Tokens("Exp"));
+  const auto before = device_.memory()->used;
+  ExpectSame({{64, 50, 8}});
+  const auto of_largest = device_.memory()->used - before;
+  Plan(Tokens("Exp"));
+  const auto at_rest = device_.memory()->used;
+  for (const int64_t rows : {1, 2, 5, 16, 20, 24, 33, 48, 56, 64}) ExpectSame({{rows, 50, 8}}, static_cast<int>(rows));
+  EXPECT_LE(device_.memory()->used - at_rest, 2 * of_largest);
+  for (const int64_t rows : {1, 2, 5, 16, 20, 24, 33, 48, 56, 64}) ExpectSame({{rows, 50, 8}}, static_cast<int>(rows));
+  const int replays = device_.last_stream->replays;
+  for (const int64_t rows : {64, 2, 33, 1, 48, 5, 56, 16, 24, 20}) ExpectSame({{rows, 50, 8}}, 3);
+  EXPECT_EQ(device_.last_stream->replays, replays + 10);
+  EXPECT_LE(device_.memory()->used - at_rest, 2 * of_largest);
+}
+
 TEST_F(DeviceProgramTest, BatchesWhoseRowsMayBeJoinedAreNot) {
   OnnxBuilder builder;
   builder.Input("x", {-1, -1, 8}).Floats("w", {8, 24}, Weights(8 * 24)).Node("MatMul", {"x", "w"}, {"h"});
