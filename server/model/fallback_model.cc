@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "kernels/base/mutex.h"
 #include "server/model/layer_tally.h"
 #include "server/model/plan_model.h"
+#include "server/model/rows_at_once.h"
 
 namespace swizzle {
 namespace {
@@ -106,6 +108,13 @@ std::string WithoutNames(const std::string& text, const Graph& graph) {
   return text;
 }
 
+// The same for requests whose dimensions agree, but for the batch's; hardly ever for others.
+uint64_t ShapeClass(std::span<const TensorView> inputs) {
+  size_t hash = 0;
+  for (const TensorView& input : inputs) hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(1));
+  return hash;
+}
+
 class FallbackSession final : public Session {
  public:
   // Runs a program, on the host in turn with others; the program outlives it.
@@ -125,25 +134,63 @@ class FallbackSession final : public Session {
     std::vector<TensorView> inputs(ports_.inputs.size());
     std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
-    const Instant ready = clock_.Now();
-    const StatusOr<std::vector<Array>> computed_outputs = execution_.runner->Run(inputs);
-    if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
-    const std::vector<Array>& outputs = *computed_outputs;
-    const Instant computed = clock_.Now();
     int64_t rows = 0;
     for (BatchItem& item : batch) {
       rows += item.rows;
       item.outputs->resize(ports_.outputs.size());
       item.output_shapes->resize(ports_.outputs.size());
     }
-    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, i, outputs[ports_.outputs[i]], rows));
+    times = {};
+    times.input = clock_.Now() - start;
+    if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows, rows}, inputs, times);
+    RowsAtOnce& learned = LearnedOf(batch[0].inputs);
+    const int64_t at_once = learned.For(rows);
+    for (int64_t first = 0; first < rows; first += at_once) {
+      const Part part = {first, std::min(at_once, rows - first), rows};
+      SWIZZLE_RETURN_IF_ERROR(RunPart(batch, part, RowsOf(inputs, part), times));
     }
-    times = {ready - start, computed - ready, clock_.Now() - computed};
-    return absl::OkStatus();
+    learned.Note(rows, at_once, times.compute);
+    return {};
   }
 
  private:
+  // Rows of a batch that are computed at once.
+  struct Part {
+    int64_t first, rows, of;
+  };
+
+  // A run's results may be gone with the next one.
+  Status RunPart(std::span<BatchItem> batch, const Part& part, std::span<const TensorView> inputs, BatchTimes& times) {
+    const Instant ready = clock_.Now();
+    const StatusOr<std::vector<Array>> computed_outputs = execution_.runner->Run(inputs);
+    if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
+    const Instant computed = clock_.Now();
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, part, i, (*computed_outputs)[ports_.outputs[i]]));
+    }
+    times.compute += computed - ready;
+    times.output += clock_.Now() - computed;
+    return {};
+  }
+
+  static std::vector<TensorView> RowsOf(std::span<const TensorView> inputs, const Part& part) {
+    std::vector<TensorView> views(inputs.begin(), inputs.end());
+    for (TensorView& view : views) {
+      const auto row = view.bytes.size() / static_cast<size_t>(part.of);
+      view.bytes = view.bytes.subspan(row * static_cast<size_t>(part.first), row * static_cast<size_t>(part.rows));
+      view.shape[0] = part.rows;
+    }
+    return views;
+  }
+
+  // Of requests of these shapes.
+  RowsAtOnce& LearnedOf(std::span<const TensorView> inputs) {
+    constexpr size_t kMostShapes = 64;
+    const uint64_t shape = ShapeClass(inputs);
+    if (learned_.size() >= kMostShapes && !learned_.contains(shape)) learned_.clear();
+    return learned_[shape];
+  }
+
   // The batcher goes by BatchClass, which two shapes may share, if only by chance; each request runs by itself then.
   Status CheckOneShape(std::span<const BatchItem> batch) const {
     if (batch.size() == 1) return {};
@@ -176,20 +223,31 @@ class FallbackSession final : public Session {
     return Annotate(Status(status.code(), text), Concat("model '", spec_.name, "'"));
   }
 
-  Status ScatterOutput(std::span<BatchItem> batch, size_t i, const Array& output, int64_t rows) const {
-    const bool whole = spec_.max_batch_size == 0;
-    if (!whole && (output.shape.empty() || output.shape[0] != rows)) {
-      return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
-                       "' has shape ", ShapeText(output.shape), " for a batch of ", rows);
+  // What each request has of these rows; all of a model that has none.
+  Status ScatterOutput(std::span<BatchItem> batch, const Part& part, size_t i, const Array& output) const {
+    const char* const from = reinterpret_cast<const char*>(output.data.get());
+    if (spec_.max_batch_size == 0) {
+      (*batch[0].outputs)[i].assign(from, static_cast<size_t>(output.bytes()));
+      (*batch[0].output_shapes)[i] = output.shape;
+      return {};
     }
-    const char* from = reinterpret_cast<const char*>(output.data.get());
+    if (output.shape.empty() || output.shape[0] != part.rows) {
+      return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
+                       "' has shape ", ShapeText(output.shape), " for ", part.rows, " rows");
+    }
+    const int64_t row_bytes = output.bytes() / part.rows;
+    int64_t first = 0;  // of the request, in the batch
     for (BatchItem& item : batch) {
-      const int64_t bytes = whole ? output.bytes() : output.bytes() / rows * item.rows;
-      (*item.outputs)[i].assign(from, static_cast<size_t>(bytes));
-      Shape& shape = (*item.output_shapes)[i];
-      shape = output.shape;
-      if (!whole) shape[0] = item.rows;
-      from += bytes;
+      const int64_t begin = std::max(first, part.first), end = std::min(first + item.rows, part.first + part.rows);
+      if (begin < end) {
+        std::string& bytes = (*item.outputs)[i];
+        if (begin == first) bytes.reserve(static_cast<size_t>(row_bytes * item.rows)), bytes.clear();
+        bytes.append(from + (begin - part.first) * row_bytes, static_cast<size_t>((end - begin) * row_bytes));
+        Shape& shape = (*item.output_shapes)[i];
+        shape = output.shape;
+        shape[0] = item.rows;
+      }
+      first += item.rows;
     }
     return {};
   }
@@ -198,6 +256,7 @@ class FallbackSession final : public Session {
   const PortMap& ports_;
   const Execution execution_;
   Clock& clock_;
+  absl::flat_hash_map<uint64_t, RowsAtOnce> learned_;  // by shape
 };
 
 bool HasFreeDims(const ModelSpec& spec) {
@@ -258,12 +317,7 @@ class ServedFallbackModel final : public Model {
   }
   // Of shapes, where dimensions other than the batch's are free.
   uint64_t BatchClass(std::span<const TensorView> inputs) const override {
-    if (!shapes_differ_) return 0;
-    size_t hash = 0;
-    for (const TensorView& input : inputs) {
-      hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(1));
-    }
-    return hash;
+    return shapes_differ_ ? ShapeClass(inputs) : 0;
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     // Only what computes on the host takes turns.
