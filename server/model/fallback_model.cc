@@ -125,15 +125,12 @@ class FallbackSession final : public Session {
   };
 
   FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
-      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock) {}
+      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock), gathered_(ports.inputs.size()) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
     SWIZZLE_RETURN_IF_ERROR(CheckOneShape(batch));
     const BatchTurn turn(execution_.turn.get(), execution_.runner->threads());
-    std::vector<TensorView> inputs(ports_.inputs.size());
-    std::vector<std::vector<std::byte>> gathered(ports_.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, i, gathered[i]);
     int64_t rows = 0;
     for (BatchItem& item : batch) {
       rows += item.rows;
@@ -141,26 +138,33 @@ class FallbackSession final : public Session {
       item.output_shapes->resize(ports_.outputs.size());
     }
     times = {};
-    times.input = clock_.Now() - start;
-    if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows, rows}, inputs, times);
+    if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows}, times);
     RowsAtOnce& learned = LearnedOf(batch[0].inputs);
     const int64_t at_once = learned.For(rows);
     for (int64_t first = 0; first < rows; first += at_once) {
-      const Part part = {first, std::min(at_once, rows - first), rows};
-      SWIZZLE_RETURN_IF_ERROR(RunPart(batch, part, RowsOf(inputs, part), times));
+      SWIZZLE_RETURN_IF_ERROR(RunPart(batch, {first, std::min(first + at_once, rows)}, times));
     }
-    learned.Note(rows, at_once, times.compute);
+    learned.Note(rows, at_once, clock_.Now() - start);
     return {};
   }
 
  private:
   // Rows of a batch that are computed at once.
   struct Part {
-    int64_t first, rows, of;
+    int64_t begin, end;
+
+    int64_t rows() const { return end - begin; }
+    // Those of a request whose rows begin at `first`, counted from there; none where `rows` is not above 0.
+    Part Of(const BatchItem& item, int64_t first) const {
+      return {std::max(begin - first, int64_t{0}), std::min(end - first, item.rows)};
+    }
   };
 
   // A run's results may be gone with the next one.
-  Status RunPart(std::span<BatchItem> batch, const Part& part, std::span<const TensorView> inputs, BatchTimes& times) {
+  Status RunPart(std::span<BatchItem> batch, const Part& part, BatchTimes& times) {
+    const Instant start = clock_.Now();
+    std::vector<TensorView> inputs(ports_.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, part, i);
     const Instant ready = clock_.Now();
     const StatusOr<std::vector<Array>> computed_outputs = execution_.runner->Run(inputs);
     if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
@@ -168,19 +172,10 @@ class FallbackSession final : public Session {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
       SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, part, i, (*computed_outputs)[ports_.outputs[i]]));
     }
+    times.input += ready - start;
     times.compute += computed - ready;
     times.output += clock_.Now() - computed;
     return {};
-  }
-
-  static std::vector<TensorView> RowsOf(std::span<const TensorView> inputs, const Part& part) {
-    std::vector<TensorView> views(inputs.begin(), inputs.end());
-    for (TensorView& view : views) {
-      const auto row = view.bytes.size() / static_cast<size_t>(part.of);
-      view.bytes = view.bytes.subspan(row * static_cast<size_t>(part.first), row * static_cast<size_t>(part.rows));
-      view.shape[0] = part.rows;
-    }
-    return views;
   }
 
   // Of requests of these shapes.
@@ -204,14 +199,27 @@ class FallbackSession final : public Session {
     return {};
   }
 
-  // One input of all items, one after the other; `gathered` holds the elements where there is more than one item.
-  TensorView GatherInput(std::span<BatchItem> batch, size_t i, std::vector<std::byte>& gathered) const {
+  // One input of these rows: where a request has it, or, of several requests, one after the other.
+  TensorView GatherInput(std::span<BatchItem> batch, const Part& part, size_t i) {
     TensorView view = batch[0].inputs[i];
-    if (batch.size() == 1) return view;
-    view.shape[0] = 0;
+    if (spec_.max_batch_size == 0) return view;
+    view.shape[0] = part.rows();
+    std::vector<std::byte>& gathered = gathered_[i];
+    gathered.clear();
+    int64_t first = 0;
     for (const BatchItem& item : batch) {
-      view.shape[0] += item.rows;
-      gathered.insert(gathered.end(), item.inputs[i].bytes.begin(), item.inputs[i].bytes.end());
+      const Part own = part.Of(item, first);
+      first += item.rows;
+      if (own.rows() <= 0) continue;
+      const std::span<const std::byte> all = item.inputs[i].bytes;
+      const size_t row = all.size() / static_cast<size_t>(item.rows);
+      const auto bytes = all.subspan(row * static_cast<size_t>(own.begin), row * static_cast<size_t>(own.rows()));
+      if (own.rows() == part.rows()) {
+        view.bytes = bytes;
+        return view;
+      }
+      gathered.reserve(row * static_cast<size_t>(part.rows()));
+      gathered.insert(gathered.end(), bytes.begin(), bytes.end());
     }
     view.bytes = gathered;
     return view;
@@ -231,18 +239,19 @@ class FallbackSession final : public Session {
       (*batch[0].output_shapes)[i] = output.shape;
       return {};
     }
-    if (output.shape.empty() || output.shape[0] != part.rows) {
+    if (output.shape.empty() || output.shape[0] != part.rows()) {
       return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
-                       "' has shape ", ShapeText(output.shape), " for ", part.rows, " rows");
+                       "' has shape ", ShapeText(output.shape), " for ", part.rows(), " rows");
     }
-    const int64_t row_bytes = output.bytes() / part.rows;
-    int64_t first = 0;  // of the request, in the batch
+    const int64_t row = output.bytes() / part.rows();
+    int64_t first = 0;
     for (BatchItem& item : batch) {
-      const int64_t begin = std::max(first, part.first), end = std::min(first + item.rows, part.first + part.rows);
-      if (begin < end) {
+      const Part own = part.Of(item, first);
+      if (own.rows() > 0) {
         std::string& bytes = (*item.outputs)[i];
-        if (begin == first) bytes.reserve(static_cast<size_t>(row_bytes * item.rows)), bytes.clear();
-        bytes.append(from + (begin - part.first) * row_bytes, static_cast<size_t>((end - begin) * row_bytes));
+        if (own.begin == 0) bytes.clear();
+        bytes.reserve(static_cast<size_t>(row * item.rows));
+        bytes.append(from + (first + own.begin - part.begin) * row, static_cast<size_t>(own.rows() * row));
         Shape& shape = (*item.output_shapes)[i];
         shape = output.shape;
         shape[0] = item.rows;
@@ -256,6 +265,7 @@ class FallbackSession final : public Session {
   const PortMap& ports_;
   const Execution execution_;
   Clock& clock_;
+  std::vector<std::vector<std::byte>> gathered_;       // by input
   absl::flat_hash_map<uint64_t, RowsAtOnce> learned_;  // by shape
 };
 

@@ -138,6 +138,28 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
   EXPECT_EQ(two.shapes[0], (Shape{2, 2}));
 }
 
+// However many are computed at once meanwhile, which is tried.
+TEST_F(FallbackModelTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
+  const FallbackModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  BatchTimes times;
+  for (int batch = 0; batch < 60; ++batch) {
+    std::vector<float> many(18);
+    for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(100 + i);
+    Request one({1, 2}), two({3, 4, 5, 6}), nine(many);
+    BatchItem items[] = {one.Item(), nine.Item(), two.Item()};
+    ASSERT_THAT((*session)->Run(items, times), IsOk());
+    EXPECT_EQ(one.Result(), (std::vector<float>{-1, -2}));
+    EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
+    for (float& element : many) element = -element;
+    EXPECT_EQ(nine.Result(), many);
+    EXPECT_EQ(nine.shapes[0], (Shape{9, 2}));
+  }
+}
+
 TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
   const FallbackModel model = OneNode("Neg", {-1, -1});
   const auto served = Make(model, *DeriveFallbackSpec(*model.program));
