@@ -1,5 +1,5 @@
 // A model that the fallback executor runs, with plans for its regions (model_loader/regions): sessions gather requests
-// into its inputs and cut its outputs apart.
+// into its inputs, as many rows at a time as rows_at_once.h finds best, and cut its outputs apart.
 //
 // ModelFacts::properties of such a model:
 //   swizzle_fallback         "all": every node runs on the fallback executor; "parts": what no region holds does
