@@ -9,13 +9,14 @@ namespace {
 constexpr int64_t kMostKnown = int64_t{1} << 31;
 
 Extent Bounded(int64_t number, bool of_batch) {
-  return {std::abs(number) > kMostKnown ? Extent::kAny : number, of_batch && number != 0};
+  return {number > kMostKnown || number < -kMostKnown ? Extent::kAny : number, of_batch && number != 0};
 }
 
 std::optional<Extent> Product(const Extent& a, const Extent& b) {
   if (a.of_batch && b.of_batch) return std::nullopt;
-  if (!a.IsKnown() || !b.IsKnown()) return Extent{Extent::kAny, a.of_batch || b.of_batch};
-  return Bounded(a.number * b.number, a.of_batch || b.of_batch);
+  int64_t product = 0;
+  const bool known = a.IsKnown() && b.IsKnown() && !__builtin_mul_overflow(a.number, b.number, &product);
+  return known ? Bounded(product, a.of_batch || b.of_batch) : Extent{Extent::kAny, a.of_batch || b.of_batch};
 }
 
 // As C++ does it; of a multiple of the batch only where nothing is left over.
@@ -31,8 +32,11 @@ std::optional<Extent> Sum(const Extent& a, const Extent& b, int64_t sign) {
     if (b.Is(0)) return a;
     return a.Is(0) && sign > 0 ? std::optional(b) : std::nullopt;
   }
-  if (!a.IsKnown() || !b.IsKnown()) return Extent{Extent::kAny, a.of_batch};
-  return Bounded(a.number + sign * b.number, a.of_batch);
+  int64_t sum = 0;
+  const bool overflows =
+      sign > 0 ? __builtin_add_overflow(a.number, b.number, &sum) : __builtin_sub_overflow(a.number, b.number, &sum);
+  if (!a.IsKnown() || !b.IsKnown() || overflows) return Extent{Extent::kAny, a.of_batch};
+  return Bounded(sum, a.of_batch);
 }
 
 // A batch has rows, so no multiple of it is a number below 1.

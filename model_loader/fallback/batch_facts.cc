@@ -9,8 +9,6 @@
 namespace swizzle::fallback {
 namespace {
 
-constexpr size_t kMostElements = 64;  // of lists of which the elements are known
-
 template <typename Element>
 Extents ReadAs(const Tensor& tensor) {
   Extents elements;
@@ -23,7 +21,7 @@ Extents ReadAs(const Tensor& tensor) {
 }
 
 std::optional<Extents> WholeElements(const Tensor& tensor) {
-  if (static_cast<size_t>(tensor.elements()) > kMostElements) return std::nullopt;
+  if (static_cast<size_t>(tensor.elements()) > BatchFact::kMostElements) return std::nullopt;
   if (tensor.dtype == DType::kInt64) return ReadAs<int64_t>(tensor);
   if (tensor.dtype == DType::kInt32) return ReadAs<int32_t>(tensor);
   if (tensor.dtype == DType::kBool) return ReadAs<uint8_t>(tensor);
@@ -49,7 +47,7 @@ BatchFact BatchFact::OfList(Extents elements) {
 std::optional<Extents> BatchFact::Elements() const {
   if (elements || !IsShared() || !shape) return elements;
   const auto count = CountOf(*shape, 0, shape->size());
-  if (!count || *count > static_cast<int64_t>(kMostElements)) return std::nullopt;
+  if (!count || *count < 0 || *count > static_cast<int64_t>(kMostElements)) return std::nullopt;
   return Extents(static_cast<size_t>(*count));
 }
 

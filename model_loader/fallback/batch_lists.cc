@@ -109,6 +109,7 @@ List Joined(const NodeFacts& node) {
     const auto list = node.In(i).List();
     if (!list || !IsList(node.In(i))) return std::nullopt;
     joined.insert(joined.end(), list->begin(), list->end());
+    if (joined.size() > BatchFact::kMostElements) return std::nullopt;
   }
   return BatchFact::OfList(std::move(joined));
 }
@@ -145,7 +146,8 @@ List Filled(const NodeFacts& node) {
   if (!counts || counts->size() != 1 || tensor == nullptr) return std::nullopt;
   const auto number = BatchFact::OfConstant(*tensor).elements;
   const int64_t count = counts->front();
-  if (!number || number->size() != 1 || count < 0 || count > 64) return std::nullopt;
+  if (!number || number->size() != 1 || count < 0 || count > static_cast<int64_t>(BatchFact::kMostElements))
+    return std::nullopt;
   return BatchFact::OfList(Extents(static_cast<size_t>(count), number->front()));
 }
 

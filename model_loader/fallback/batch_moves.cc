@@ -47,9 +47,9 @@ std::optional<Extent> LeftForRows(const Extents& x, const Extents& target, size_
   }
   const auto behind = CountOf(request, 0, request.size()), of_slice = CountOf(slice, 0, slice.size());
   if (!behind || !x[axis].IsKnown()) return std::nullopt;
-  const int64_t of_request = *behind * x[axis].number;
-  if (!of_slice || *of_slice < 1 || of_request % *of_slice != 0) return std::nullopt;
-  return Extent::Batch(of_request / *of_slice);
+  const auto of_request = CountOf({Extent::Of(*behind), Extent::Of(x[axis].number)}, 0, 2);
+  if (!of_request || !of_slice || *of_slice < 1 || *of_request % *of_slice != 0) return std::nullopt;
+  return Extent::Batch(*of_request / *of_slice);
 }
 
 // Rows stay apart if all dimensions before theirs stay, and theirs is a multiple of the batch again: then each
@@ -76,10 +76,14 @@ Result ReshapedRows(const Extents& x, const Extents& target) {
   if (left == target.end() || place == axis) return result;
   result[place] = Extent::Of(1);
   const auto before = CountOf(x, axis + 1, x.size()), after = CountOf(result, axis + 1, result.size());
-  const bool known = before && after && *after > 0 && x[axis].IsKnown() && rows->IsKnown();
-  const int64_t others = known ? *after * rows->number : 0;
-  const bool even = others > 0 && *before * x[axis].number % others == 0;
-  result[place] = even ? Extent::Of(*before * x[axis].number / others) : Extent();
+  if (!before || !after || !x[axis].IsKnown() || !rows->IsKnown()) {
+    result[place] = Extent();
+    return result;
+  }
+  const auto all = CountOf({Extent::Of(*before), Extent::Of(x[axis].number)}, 0, 2);
+  const auto others = CountOf({Extent::Of(*after), Extent::Of(rows->number)}, 0, 2);
+  const bool even = all && others && *others > 0 && *all % *others == 0;
+  result[place] = even ? Extent::Of(*all / *others) : Extent();
   return result;
 }
 

@@ -80,6 +80,13 @@ class Proof {
     return shape && !shape->empty() && shape->front() == -1;
   }
 
+  // No run has others; malformed graphs may ask for them.
+  static bool IsSensible(const Extents& shape) {
+    constexpr size_t kMostDimensions = 32;
+    const auto is_size = [](const Extent& size) { return !size.IsKnown() || size.number >= 0; };
+    return shape.size() <= kMostDimensions && std::ranges::all_of(shape, is_size);
+  }
+
   BatchFact OfInput(const Shape& shape) {
     BatchFact fact = BatchFact::OfShape(ExtentsOf(shape));
     fact.shape->front() = Extent::Batch();
@@ -100,6 +107,7 @@ class Proof {
       if (inputs.In(i).HasBatchElements() && !SaysSizes(node.op, i)) return {};
     }
     auto shape = ResultShape(inputs, FindOnnxOperator(node.domain, node.op)->fallback.rows, output);
+    if (shape && !IsSensible(*shape)) shape.reset();
     if (!goes_by_batch) return BatchFact::OfShape(std::move(shape));  // of what is shared all is
     return shape && GoByBatch(*shape) ? BatchFact::OfShape(std::move(shape)) : BatchFact();
   }

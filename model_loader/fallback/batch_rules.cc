@@ -31,7 +31,9 @@ Result Elementwise(const NodeFacts& node) {
 
 Extent Windowed(const NodeFacts& node, const Extent& size, const std::array<int64_t, 5>& window, AutoPad mode) {
   const auto [kernel, stride, dilation, before, after] = window;
-  if (!size.IsNumber()) return {};
+  const bool is_large = std::ranges::any_of(
+      window, [](int64_t number) { return number > kMaxWindowExtent || number < -kMaxWindowExtent; });
+  if (!size.IsNumber() || size.number > (int64_t{1} << 30) || is_large) return {};
   WindowAxis axis = {size.number, kernel, stride, dilation, before, after};
   if (mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower) axis.PadToSame(mode);
   const auto cuts = node.Int("ceil_mode", 0);

@@ -273,6 +273,30 @@ TEST(BatchProof, FollowsSizesTimesTheBatch) {
   EXPECT_FALSE(merged("Mul", "merged"));
 }
 
+// Lists and shapes that double with each node, numbers that overflow, sizes below 0.
+TEST(BatchProof, MalformedGraphsProveNothingAndTakeNoMemory) {
+  EXPECT_FALSE(OfAnyLength({-1, -1, 6}, [](OnnxBuilder& b) {
+    std::string list = "heads", shape = "zero", product = "large";
+    b.Int64s("large", {1}, {int64_t{1} << 62}).Int64s("below", {3}, {0, -7, 2});
+    for (int i = 0; i < 60; ++i) {
+      const std::string n = std::to_string(i);
+      b.Node("Concat", {list, list}, {"list" + n}, {{"axis", int64_t{0}}})
+          .Node("Gather", {shape, shape}, {"shape" + n});
+      b.Node("Mul", {product, "large"}, {"product" + n}).Node("Add", {product, "large"}, {"sum" + n});
+      list = "list" + n, shape = "shape" + n, product = i % 2 == 0 ? "product" + n : "sum" + n;
+    }
+    b.Node("Reshape", {"x", "below"}, {"r"}).Node("Split", {"r"}, {"s1", "s2"}, {{"axis", int64_t{1}}});
+    b.Node("Slice", {"s1", "zero", "large", "one"}, {"t"}).Node("Reshape", {"t", list}, {"u"});
+    b.Node("Tile", {"u", product}, {"v"}).Node("Gather", {"v", shape}, {"out"});
+  }));
+  OnnxBuilder conv;
+  conv.Input("x", {-1, 1, 4, 4}).Counting("w", {1, 1, 2, 2});
+  const Ints huge = {int64_t{1} << 62, int64_t{1} << 62};
+  conv.Node("Conv", {"x", "w"}, {"y"},
+            {{"strides", huge}, {"dilations", huge}, {"auto_pad", std::string("SAME_UPPER")}});
+  EXPECT_TRUE(Holds(conv.Output("y"), {-1, 1, 1, 1})) << "rows stay apart, whatever becomes of planes";
+}
+
 TEST(BatchProof, WhatMovesElementsLeavesTheRowsDimensionAsItIs) {
   const auto moved = [](const std::string& op, const std::vector<std::string>& inputs, const Shape& output,
                         const Attributes& attributes = {}) {
