@@ -58,7 +58,7 @@ List Picked(const NodeFacts& node) {
   return fact;
 }
 
-// Along one dimension; starts, ends and steps may go by nothing.
+// Along one dimension, which no attribute names; starts, ends and steps may go by nothing.
 List Sliced(const NodeFacts& node) {
   const auto elements = node.In(0).Elements();
   const auto starts = node.Numbers(1), ends = node.Numbers(2);
@@ -66,7 +66,8 @@ List Sliced(const NodeFacts& node) {
   const auto steps = node.Has(4) ? node.Numbers(4) : std::vector<int64_t>{1};
   const bool one = starts && ends && axes && steps && starts->size() == 1 && ends->size() == 1 && axes->size() == 1 &&
                    steps->size() == 1;
-  if (!elements || !one) return std::nullopt;
+  const bool by_attribute = !node.Has(3) && node.node().attributes.contains("axes");
+  if (!elements || elements->empty() || !one || by_attribute) return std::nullopt;
   Extents shape = *node.ShapeOf(0);
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t axis = axes->front() < 0 ? axes->front() + rank : axes->front();

@@ -145,7 +145,7 @@ Result Unsqueezed(const NodeFacts& node) {
 Result Joined(const NodeFacts& node) {
   Result result;
   const Extents* const first = node.ShapeOf(0);
-  const auto axis = first == nullptr ? std::nullopt : node.Axis(0, static_cast<int64_t>(first->size()));
+  const auto axis = first == nullptr ? std::nullopt : node.Axis(1, static_cast<int64_t>(first->size()));
   if (!axis) return std::nullopt;
   const auto at = static_cast<size_t>(*axis);
   for (size_t i = 0; i < node.size(); ++i) {
@@ -203,7 +203,7 @@ Result Sliced(const NodeFacts& node) {
   if (x == nullptr) return std::nullopt;
   const auto rank = static_cast<int64_t>(x->size());
   auto starts = node.In(1).List(), ends = node.In(2).List();
-  if (node.opset() < 10) {
+  if (!node.Has(1) && !node.Has(2)) {
     const auto first = IntsAttribute(node.node(), "starts", {}), last = IntsAttribute(node.node(), "ends", {});
     if (!first.ok() || !last.ok()) return std::nullopt;
     starts = NumbersOf(*first), ends = NumbersOf(*last);
@@ -294,7 +294,8 @@ Result Resized(const NodeFacts& node) {
   const auto coordinates = StringAttribute(node.node(), "coordinate_transformation_mode", "half_pixel");
   const auto policy = StringAttribute(node.node(), "keep_aspect_ratio_policy", "stretch");
   const bool plain = coordinates.ok() && *coordinates != "tf_crop_and_resize" && policy.ok() && *policy == "stretch";
-  if (x == nullptr || !plain || node.node().attributes.contains("axes")) return std::nullopt;
+  const bool by_attribute = node.node().op == "Upsample" && node.opset() < 9;
+  if (x == nullptr || !plain || by_attribute || node.node().attributes.contains("axes")) return std::nullopt;
   const int64_t rows = BatchAxis(*x);
   Extents result(x->size());
   const bool by_sizes = node.Has(3);
@@ -305,8 +306,8 @@ Result Resized(const NodeFacts& node) {
     const bool stays = by_sizes ? (*sizes)[i].Equals((*x)[i]) : (*scales)[i] == 1.0f;
     if (static_cast<int64_t>(i) == rows ? !stays : by_sizes && (*sizes)[i].of_batch) return std::nullopt;
     result[i] = by_sizes ? (*sizes)[i] : stays ? (*x)[i] : Extent();
-    if (by_sizes || stays || !(*x)[i].IsNumber() || (*x)[i].number > (1 << 20)) continue;
-    const float scale = (*scales)[i];  // of one that is no whole number the result depends on rounding
+    if (by_sizes || stays || !(*x)[i].IsNumber() || (*x)[i].number > (1 << 14)) continue;
+    const float scale = (*scales)[i];  // of one that is no whole number, or of much, the result depends on rounding
     if (scale >= 1.0f && scale < 1024.0f && scale == std::floor(scale)) {
       result[i] = Extent::Of((*x)[i].number * static_cast<int64_t>(scale));
     }

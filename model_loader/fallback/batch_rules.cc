@@ -15,6 +15,18 @@ namespace {
 
 using Result = std::optional<Extents>;
 
+// A scale or zero point of com.microsoft, one number of any rank, which doesn't broadcast.
+bool IsScale(const NodeFacts& node, size_t input) {
+  return node.node().op.starts_with("QLinear") && input != 0 && input != 3;
+}
+
+// PRelu's, as large as its first input. Slopes in a list may be channels', of dimension 1, before opset 9.
+Result Sloped(const NodeFacts& node) {
+  const Extents& x = *node.ShapeOf(0);
+  const bool of_channels = node.opset() < 9 && x.size() > 2 && node.ShapeOf(1)->size() == 1;
+  return of_channels && BatchAxis(x) > 0 ? std::nullopt : Result(x);
+}
+
 // Broadcasting aligns dimensions at their end: rows stay apart where those that have rows have them there, and nothing
 // else has as many elements.
 Result Elementwise(const NodeFacts& node) {
@@ -22,11 +34,15 @@ Result Elementwise(const NodeFacts& node) {
   Result result = Extents();
   for (size_t i = 0; i < node.size(); ++i) {
     if (!node.Has(i)) continue;
+    if (IsScale(node, i)) {
+      if (!node.In(i).IsShared()) return std::nullopt;
+      continue;
+    }
     const Extents* const shape = node.ShapeOf(i);
     result = shape == nullptr ? std::nullopt : Broadcast(*result, *shape);
     if (!result) return std::nullopt;
   }
-  return result;
+  return node.node().op == "PRelu" && node.Has(0) && node.Has(1) ? Sloped(node) : result;
 }
 
 Extent Windowed(const NodeFacts& node, const Extent& size, const std::array<int64_t, 5>& window, AutoPad mode) {
@@ -96,11 +112,29 @@ Result OfFirstInput(const NodeFacts& node, size_t output) {
   return result;
 }
 
+// Softmax or one of its kin, of an opset in which they work on all dimensions from their axis on.
+bool IsOldSoftmax(const NodeFacts& node) {
+  const std::string& op = node.node().op;
+  return node.opset() < 13 && (op.ends_with("oftmax") || op == "Hardmax");
+}
+
 // Whether the node works on all dimensions from its axis on.
 bool FromAxisOn(const NodeFacts& node) {
   const std::string& op = node.node().op;
-  const bool softmax = op.ends_with("oftmax") || op == "Hardmax";
-  return op.ends_with("LayerNormalization") || op == "RMSNormalization" || (softmax && node.opset() < 13);
+  return op.ends_with("LayerNormalization") || op == "RMSNormalization" || IsOldSoftmax(node);
+}
+
+// A node's axis where it has no attribute.
+int64_t AbsentAxis(const NodeFacts& node) {
+  const std::string& op = node.node().op;
+  if (op == "ArgMax" || op == "ArgMin" || op == "Split") return 0;
+  return op.ends_with("uantizeLinear") || IsOldSoftmax(node) ? 1 : -1;
+}
+
+// Whether the input is left out or has one element.
+bool IsOneIfAny(const NodeFacts& node, size_t input) {
+  const Extents* const shape = node.ShapeOf(input);
+  return !node.Has(input) || (shape != nullptr && CountOf(*shape, 0, shape->size()) == 1);
 }
 
 Result Reduced(const NodeFacts& node, const Extents& x, const std::vector<int64_t>& axes, bool keep) {
@@ -142,8 +176,8 @@ Result AlongAxis(const NodeFacts& node, size_t output) {
   const bool finds = op == "ArgMax" || op == "ArgMin";
   if (output > 0 && op != "Split" && op != "TopK") return std::nullopt;  // statistics of a norm
   const bool quantises = op.ends_with("uantizeLinear");
-  if (quantises && node.ShapeOf(1) != nullptr && CountOf(*node.ShapeOf(1), 0, node.ShapeOf(1)->size()) == 1) return *x;
-  auto axis = node.Axis(finds || op == "Split" ? 0 : quantises ? 1 : -1, rank);
+  if (quantises && IsOneIfAny(node, 1) && IsOneIfAny(node, 2)) return *x;
+  auto axis = node.Axis(AbsentAxis(node), rank);
   if (op == "CumSum") {
     const auto given = node.Numbers(1);
     axis = given && given->size() == 1 ? std::optional(given->front()) : std::nullopt;

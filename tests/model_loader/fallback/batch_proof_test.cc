@@ -322,5 +322,88 @@ TEST(BatchProof, WhatMovesElementsLeavesTheRowsDimensionAsItIs) {
   EXPECT_TRUE(moved("Trilu", {"x"}, {-1, 4, 6}));
 }
 
+// x, of shape [-1, 4, 6], turned to have its rows in dimension 1, through an operator and back.
+bool Turned(int64_t opset, const std::string& op, const std::vector<std::string>& inputs, const Shape& constant,
+            const Attributes& attributes = {}, const Shape& input = {-1, 4, 6}) {
+  OnnxBuilder builder(opset);
+  builder.Input("x", input).Counting("c", constant).Node("Transpose", {"x"}, {"t"}, {{"perm", Ints{1, 0, 2}}});
+  builder.Node(op, inputs, {"u"}, attributes).Node("Transpose", {"u"}, {"y"}, {{"perm", Ints{1, 0, 2}}}).Output("y");
+  return Holds(builder, {-1, -1, -1});
+}
+
+TEST(BatchProof, SoftmaxOfOldRunsFromDimensionOneOn) {
+  EXPECT_FALSE(Turned(11, "Softmax", {"t"}, {1}));
+  EXPECT_FALSE(Turned(11, "Hardmax", {"t"}, {1}));
+  EXPECT_TRUE(Turned(11, "LogSoftmax", {"t"}, {1}, {{"axis", int64_t{2}}}));
+  EXPECT_TRUE(Turned(13, "Softmax", {"t"}, {1}));
+}
+
+TEST(BatchProof, ConcatWithoutAnAxisIsOfDimensionOne) {
+  EXPECT_FALSE(Turned(17, "Concat", {"t", "t"}, {1}));
+  EXPECT_TRUE(OneNode("Concat", {"x", "x"}, {}, {-1, 8, 6}));
+}
+
+TEST(BatchProof, SlopesOfOldAreOfChannels) {
+  EXPECT_FALSE(Turned(8, "PRelu", {"t", "c"}, {6})) << "of rows, in a batch of 6";
+  EXPECT_TRUE(Turned(9, "PRelu", {"t", "c"}, {6}));
+  const auto merged = [](int64_t opset) {
+    OnnxBuilder builder(opset);
+    builder.Input("x", {-1, 4, 1}).Counting("c", {4}).Int64s("to", {2}, {-1, 16}).Int64s("from", {3}, {-1, 4, 4});
+    builder.Node("PRelu", {"x", "c"}, {"p"}).Node("Reshape", {"p", "to"}, {"u"});
+    builder.Node("Relu", {"u"}, {"v"}).Node("Reshape", {"v", "from"}, {"y"}).Output("y");
+    return Holds(builder, {-1, 4, 4});
+  };
+  EXPECT_FALSE(merged(8)) << "the slope makes no dimension of 4";
+  EXPECT_FALSE(merged(17));
+}
+
+TEST(BatchProof, ReadsTheArgumentsThatAreRun) {
+  OnnxBuilder slice(9);
+  slice.Input("x", {-1, 4}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1});
+  slice.Node("Slice", {"x", "zero", "one"}, {"first"}).Node("Add", {"x", "first"}, {"y"}).Output("y");
+  EXPECT_FALSE(Holds(slice, {-1, 4})) << "inputs, of an opset with attributes";
+  OnnxBuilder column;
+  column.Input("x", {-1, 4, 6})
+      .Int64s("table", {2, 2}, {-1, 6, 48, 0})
+      .Int64s("zero", {1}, {0})
+      .Int64s("one", {1}, {1});
+  column.Int64s("flat", {1}, {2}).Int64s("back", {3}, {-1, 4, 6});
+  column.Node("Slice", {"table", "zero", "one"}, {"s"}, {{"axes", Ints{1}}}).Node("Reshape", {"s", "flat"}, {"to"});
+  column.Node("Reshape", {"x", "to"}, {"u"}).Node("Softmax", {"u"}, {"v"}).Node("Reshape", {"v", "back"}, {"y"});
+  EXPECT_FALSE(Holds(column.Output("y"), {-1, 4, 6})) << "an attribute beside inputs";
+  OnnxBuilder upsample(8);
+  upsample.Input("x", {-1, 1, 2, 2}).Floats("c", {4}, {1, 1, 1, 1});
+  upsample.Node("Upsample", {"x", "c"}, {"y"}, {{"scales", std::vector<float>{2, 1, 1, 1}}}).Output("y");
+  EXPECT_FALSE(Holds(upsample, {-1, 1, 2, 2})) << "an input beside an attribute";
+}
+
+TEST(BatchProof, ScalesDoNotBroadcast) {
+  OnnxBuilder add;
+  add.Input("x", {-1, 6}).Floats("s", {}, {0.5f}).Floats("wide", {1, 1, 1}, {0.5f}).Int64s("n", {}, {0});
+  add.Int64s("to", {3}, {1, -1, 6}).Node("Cast", {"n"}, {"z"}, {{"to", int64_t{2}}});
+  add.Node("QuantizeLinear", {"x", "s", "z"}, {"q"})
+      .MicrosoftNode("QLinearAdd", {"q", "s", "z", "q", "s", "z", "wide", "z"}, {"a"});
+  add.Node("DequantizeLinear", {"a", "s", "z"}, {"d"}).Node("Softmax", {"d"}, {"m"}, {{"axis", int64_t{0}}});
+  add.Node("Reshape", {"m", "to"}, {"u"}).Int64s("first", {1}, {0}).Node("Squeeze", {"u", "first"}, {"y"}).Output("y");
+  EXPECT_FALSE(Holds(add, {-1, 6}));
+  OnnxBuilder zero;
+  zero.Input("x", {-1, 6}).Floats("s", {}, {0.5f}).Int64s("n", {4}, {0, 1, 2, 3});
+  zero.Node("Cast", {"n"}, {"z"}, {{"to", int64_t{2}}});
+  zero.Node("QuantizeLinear", {"x", "s", "z"}, {"y"}, {{"axis", int64_t{0}}}).Output("y");
+  EXPECT_FALSE(Holds(zero, {-1, 6})) << "a zero point for each of four rows";
+}
+
+TEST(BatchProof, LargeImagesAreResizedWithRounding) {
+  const auto resized = [](int64_t size) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, size}).Floats("scales", {2}, {1, 1023}).Int64s("to", {2}, {-1, 3});
+    builder.Int64s("from", {2}, {-1, size * 1023}).Node("Resize", {"x", "", "scales"}, {"u"});
+    builder.Node("Reshape", {"u", "to"}, {"v"}).Node("Softmax", {"v"}, {"w"}).Node("Reshape", {"w", "from"}, {"y"});
+    return Holds(builder.Output("y"), {-1, size * 1023});
+  };
+  EXPECT_TRUE(resized(30));
+  EXPECT_FALSE(resized(1048575)) << "elements are one fewer";
+}
+
 }  // namespace
 }  // namespace swizzle::fallback
