@@ -5,11 +5,13 @@
 namespace swizzle::fallback {
 namespace {
 
-// Of sizes: no product of two overflows, and what is larger is any.
-constexpr int64_t kMostKnown = int64_t{1} << 31;
+// What is larger is any: then 32 bits hold all numbers that are known, for batches of as many rows as are served.
+constexpr int64_t kMostKnown = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostRows = 4096;
 
 Extent Bounded(int64_t number, bool of_batch) {
-  return {number > kMostKnown || number < -kMostKnown ? Extent::kAny : number, of_batch && number != 0};
+  const int64_t most = of_batch ? kMostKnown / kMostRows : kMostKnown;
+  return {number > most || number < -most ? Extent::kAny : number, of_batch && number != 0};
 }
 
 std::optional<Extent> Product(const Extent& a, const Extent& b) {
@@ -59,6 +61,7 @@ std::optional<Extent> Met(const Extent& a, const Extent& b) {
   }
   if (a.Is(1)) return b;
   if (b.Is(1)) return a;
+  if (!a.IsKnown() && !b.IsKnown() && !a.Equals(b)) return Extent();  // either may be 1
   return a.IsKnown() ? a : b;
 }
 

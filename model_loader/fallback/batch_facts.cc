@@ -24,8 +24,10 @@ std::optional<Extents> WholeElements(const Tensor& tensor) {
   if (static_cast<size_t>(tensor.elements()) > BatchFact::kMostElements) return std::nullopt;
   if (tensor.dtype == DType::kInt64) return ReadAs<int64_t>(tensor);
   if (tensor.dtype == DType::kInt32) return ReadAs<int32_t>(tensor);
-  if (tensor.dtype == DType::kBool) return ReadAs<uint8_t>(tensor);
-  return std::nullopt;
+  if (tensor.dtype != DType::kBool) return std::nullopt;
+  Extents flags = ReadAs<uint8_t>(tensor);
+  for (Extent& flag : flags) flag = Extent::Of(flag.number != 0);
+  return flags;
 }
 
 }  // namespace

@@ -37,10 +37,16 @@ List Kept(const NodeFacts& node, const Extents* shape) {
   return fact;
 }
 
+// Of 32 bits only what they hold is known, as of the results of arithmetic.
 List Casted(const NodeFacts& node) {
   const StatusOr<DType> to = CastType(node.node());
   const bool keeps = to.ok() && (*to == DType::kInt64 || *to == DType::kInt32);
-  return keeps ? Kept(node, node.ShapeOf(0)) : std::nullopt;
+  List list = keeps ? Kept(node, node.ShapeOf(0)) : std::nullopt;
+  if (!list || *to == DType::kInt64) return list;
+  for (Extent& element : *list->elements) {
+    if (element.IsKnown()) element = *Computed("Mul", element, Extent::Of(1));
+  }
+  return list;
 }
 
 List Picked(const NodeFacts& node) {

@@ -49,7 +49,8 @@ std::optional<Extent> LeftForRows(const Extents& x, const Extents& target, size_
   if (!behind || !x[axis].IsKnown()) return std::nullopt;
   const auto of_request = CountOf({Extent::Of(*behind), Extent::Of(x[axis].number)}, 0, 2);
   if (!of_request || !of_slice || *of_slice < 1 || *of_request % *of_slice != 0) return std::nullopt;
-  return Extent::Batch(*of_request / *of_slice);
+  const int64_t times = *of_request / *of_slice;
+  return times >= 1 ? std::optional(Extent::Batch(times)) : std::nullopt;  // a size of 0 would be x's
 }
 
 // Rows stay apart if all dimensions before theirs stay, and theirs is a multiple of the batch again: then each

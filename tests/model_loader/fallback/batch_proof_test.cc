@@ -393,6 +393,47 @@ TEST(BatchProof, ScalesDoNotBroadcast) {
   EXPECT_FALSE(Holds(zero, {-1, 6})) << "a zero point for each of four rows";
 }
 
+TEST(BatchProof, NoRowsAreNoSize) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 6}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1}).Int64s("six", {1}, {6});
+  builder.Int64s("threes", {2}, {-1, 3}).Int64s("fours", {2}, {-1, 4}).Node("Shape", {"x"}, {"back"});
+  builder.Node("Slice", {"x", "zero", "zero", "one"}, {"none"}).Node("Reshape", {"none", "threes"}, {"still"});
+  builder.Node("Shape", {"still"}, {"s"}).Node("Gather", {"s", "zero"}, {"n"});
+  builder.Node("Concat", {"n", "six"}, {"to"}, {{"axis", int64_t{0}}}).Node("Reshape", {"x", "to"}, {"u"});
+  builder.Node("Reshape", {"u", "fours"}, {"v"}).Node("Softmax", {"v"}, {"w"}).Node("Reshape", {"w", "back"}, {"y"});
+  EXPECT_FALSE(Holds(builder.Output("y"), {-1, 6})) << "a size of 0 is that of the input";
+}
+
+TEST(BatchProof, OfTwoLengthsEitherMayBeOne) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1}).Input("y", {-1, -1}).Int64s("minus", {1}, {-1}).Int64s("one", {1}, {1});
+  builder.Node("Add", {"y", "x"}, {"sum"}).Node("Shape", {"sum"}, {"sizes"}).Node("Gather", {"sizes", "one"}, {"n"});
+  builder.Node("Concat", {"minus", "n"}, {"to"}, {{"axis", int64_t{0}}}).Node("Shape", {"x"}, {"back"});
+  builder.Node("Reshape", {"x", "to"}, {"u"}).Node("Softmax", {"u"}, {"v"}).Node("Reshape", {"v", "back"}, {"out"});
+  EXPECT_FALSE(Holds(builder.Output("out"), {-1, -1})) << "x may have one column, and y two";
+}
+
+TEST(BatchProof, NumbersOf32BitsWrap) {
+  OnnxBuilder cut;
+  cut.Input("x", {-1, 4}).Int64s("zero", {1}, {0}).Int64s("wide", {1}, {(int64_t{1} << 32) + 1});
+  cut.Node("Cast", {"wide"}, {"one"}, {{"to", int64_t{6}}}).Node("Cast", {"one"}, {"end"}, {{"to", int64_t{7}}});
+  cut.Node("Slice", {"x", "zero", "end"}, {"first"}).Node("Add", {"x", "first"}, {"y"}).Output("y");
+  EXPECT_FALSE(Holds(cut, {-1, 4}));
+  const auto times = [](int64_t factor, int64_t type) {
+    OnnxBuilder b;
+    b.Input("x", {-1, 6}).Int64s("zero", {1}, {0}).Int64s("minus", {1}, {-1}).Int64s("k", {1}, {factor});
+    b.Int64s("six", {2}, {-1, 6}).Node("Shape", {"x"}, {"s"}).Node("Gather", {"s", "zero"}, {"n"});
+    b.Node("Cast", {"n"}, {"n32"}, {{"to", type}}).Node("Cast", {"k"}, {"k32"}, {{"to", type}});
+    b.Node("Mul", {"n32", "k32"}, {"more"}).Node("Div", {"more", "k32"}, {"same"});
+    b.Node("Cast", {"same"}, {"rows"}, {{"to", int64_t{7}}});
+    b.Node("Concat", {"rows", "minus"}, {"to"}, {{"axis", int64_t{0}}}).Node("Reshape", {"x", "to"}, {"u"});
+    b.Node("Softmax", {"u"}, {"v"}).Node("Reshape", {"v", "six"}, {"y"}).Output("y");
+    return Holds(b, {-1, 6});
+  };
+  EXPECT_TRUE(times(64, 6));
+  EXPECT_FALSE(times(int64_t{1} << 30, 6)) << "a batch of 5 would be of one row";
+}
+
 TEST(BatchProof, LargeImagesAreResizedWithRounding) {
   const auto resized = [](int64_t size) {
     OnnxBuilder builder;
