@@ -16,9 +16,10 @@ Extent Bounded(int64_t number, bool of_batch) {
 
 std::optional<Extent> Product(const Extent& a, const Extent& b) {
   if (a.of_batch && b.of_batch) return std::nullopt;
+  if (!a.IsKnown() || !b.IsKnown()) return Extent{Extent::kAny, a.of_batch || b.of_batch};
   int64_t product = 0;
-  const bool known = a.IsKnown() && b.IsKnown() && !__builtin_mul_overflow(a.number, b.number, &product);
-  return known ? Bounded(product, a.of_batch || b.of_batch) : Extent{Extent::kAny, a.of_batch || b.of_batch};
+  if (__builtin_mul_overflow(a.number, b.number, &product)) product = Extent::kAny;
+  return Bounded(product, a.of_batch || b.of_batch);
 }
 
 // As C++ does it; of a multiple of the batch only where nothing is left over.
@@ -34,10 +35,9 @@ std::optional<Extent> Sum(const Extent& a, const Extent& b, int64_t sign) {
     if (b.Is(0)) return a;
     return a.Is(0) && sign > 0 ? std::optional(b) : std::nullopt;
   }
+  if (!a.IsKnown() || !b.IsKnown()) return Extent{Extent::kAny, a.of_batch};
   int64_t sum = 0;
-  const bool overflows =
-      sign > 0 ? __builtin_add_overflow(a.number, b.number, &sum) : __builtin_sub_overflow(a.number, b.number, &sum);
-  if (!a.IsKnown() || !b.IsKnown() || overflows) return Extent{Extent::kAny, a.of_batch};
+  if (__builtin_add_overflow(a.number, sign * b.number, &sum)) sum = Extent::kAny;
   return Bounded(sum, a.of_batch);
 }
 
@@ -89,7 +89,7 @@ bool GoByBatch(const Extents& extents) { return std::ranges::any_of(extents, &Ex
 std::optional<int64_t> CountOf(const Extents& extents, size_t first, size_t last) {
   Extent count = Extent::Of(1);
   for (size_t i = first; i < last && i < extents.size(); ++i) {
-    if (!extents[i].IsNumber()) return std::nullopt;
+    if (!extents[i].IsNumber() || extents[i].number < 0) return std::nullopt;
     count = *Product(count, extents[i]);
     if (!count.IsNumber()) return std::nullopt;
   }

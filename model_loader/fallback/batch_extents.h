@@ -40,7 +40,8 @@ Extents NumbersOf(const std::vector<int64_t>& numbers);
 int64_t BatchAxis(const Extents& extents);
 bool GoByBatch(const Extents& extents);
 
-// How many elements dimensions from `first` to before `last` have together; nothing where one is not a number.
+// How many elements dimensions from `first` to before `last` have together; nothing where one is not a number, or is
+// below 0, which no run gets past.
 std::optional<int64_t> CountOf(const Extents& extents, size_t first, size_t last);
 
 // The shape that both broadcast to, aligned at their ends. Nothing where one's elements could meet several requests of

@@ -21,7 +21,7 @@ Extents ReadAs(const Tensor& tensor) {
 }
 
 std::optional<Extents> WholeElements(const Tensor& tensor) {
-  if (static_cast<size_t>(tensor.elements()) > BatchFact::kMostElements) return std::nullopt;
+  if (static_cast<size_t>(tensor.elements()) > kMostElements) return std::nullopt;
   if (tensor.dtype == DType::kInt64) return ReadAs<int64_t>(tensor);
   if (tensor.dtype == DType::kInt32) return ReadAs<int32_t>(tensor);
   if (tensor.dtype != DType::kBool) return std::nullopt;

@@ -12,11 +12,11 @@
 
 namespace swizzle::fallback {
 
+inline constexpr size_t kMostElements = 64;  // of lists of which the elements are known
+
 // Of one value. It has rows where a dimension goes by the batch: each request's elements lie together there, as many
 // slices as that dimension has times the batch, and depend on that request alone.
 struct BatchFact {
-  static constexpr size_t kMostElements = 64;  // that are followed
-
   bool known = false;                    // false: nothing is
   std::optional<Extents> shape = {};     // nothing: it is the same for every batch, of some rank
   std::optional<Extents> elements = {};  // of a few whole numbers, row-major

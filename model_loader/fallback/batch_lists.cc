@@ -28,10 +28,11 @@ List SizesOf(const NodeFacts& node) {
   return BatchFact::OfList(Extents(first, first + range->count));
 }
 
-// Its first input's elements, in a new shape.
+// Its first input's elements, in a new shape; nothing where that has another number of them.
 List Kept(const NodeFacts& node, const Extents* shape) {
   auto elements = node.In(0).Elements();
-  if (!elements || shape == nullptr || !std::ranges::all_of(*shape, &Extent::IsNumber)) return std::nullopt;
+  const auto count = shape == nullptr ? std::nullopt : CountOf(*shape, 0, shape->size());
+  if (!elements || !count || *count != static_cast<int64_t>(elements->size())) return std::nullopt;
   BatchFact fact = BatchFact::OfShape(*shape);
   fact.elements = std::move(elements);
   return fact;
@@ -97,7 +98,7 @@ List Sliced(const NodeFacts& node) {
 List Turned(const NodeFacts& node) {
   const auto elements = node.In(0).Elements();
   const Extents* const shape = node.ShapeOf(0);
-  if (!elements || shape->size() != 2) return std::nullopt;
+  if (!elements || elements->empty() || shape->size() != 2) return std::nullopt;
   const StatusOr<std::vector<int64_t>> order = PermutationOf(node.node(), 2);
   if (!order.ok()) return std::nullopt;
   if (order->front() == 0) return Kept(node, shape);
@@ -116,7 +117,7 @@ List Joined(const NodeFacts& node) {
     const auto list = node.In(i).List();
     if (!list || !IsList(node.In(i))) return std::nullopt;
     joined.insert(joined.end(), list->begin(), list->end());
-    if (joined.size() > BatchFact::kMostElements) return std::nullopt;
+    if (joined.size() > kMostElements) return std::nullopt;
   }
   return BatchFact::OfList(std::move(joined));
 }
@@ -153,8 +154,7 @@ List Filled(const NodeFacts& node) {
   if (!counts || counts->size() != 1 || tensor == nullptr) return std::nullopt;
   const auto number = BatchFact::OfConstant(*tensor).elements;
   const int64_t count = counts->front();
-  if (!number || number->size() != 1 || count < 0 || count > static_cast<int64_t>(BatchFact::kMostElements))
-    return std::nullopt;
+  if (!number || number->size() != 1 || count < 0 || count > static_cast<int64_t>(kMostElements)) return std::nullopt;
   return BatchFact::OfList(Extents(static_cast<size_t>(count), number->front()));
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "model_loader/fallback/array.h"
 #include "model_loader/fallback/batch_facts.h"
 #include "model_loader/fallback/batch_rules.h"
 #include "model_loader/graph/operator_table.h"
@@ -60,6 +61,7 @@ class Proof {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == kNoValue) continue;
         BatchFact& fact = facts_[static_cast<size_t>(node.outputs[i])] = FactOf(node, i);
+        if (fact.shape && !IsPossible(*fact.shape)) fact = {};
         if (!fact.known && first_unknown_ == nullptr) first_unknown_ = &node;
       }
     }
@@ -80,11 +82,10 @@ class Proof {
     return shape && !shape->empty() && shape->front() == -1;
   }
 
-  // No run has others; malformed graphs may ask for them.
-  static bool IsSensible(const Extents& shape) {
-    constexpr size_t kMostDimensions = 32;
-    const auto is_size = [](const Extent& size) { return !size.IsKnown() || size.number >= 0; };
-    return shape.size() <= kMostDimensions && std::ranges::all_of(shape, is_size);
+  // Otherwise no run gets past it.
+  static bool IsPossible(const Extents& shape) {
+    const auto below_zero = [](const Extent& size) { return size.IsNumber() && size.number < 0; };
+    return shape.size() <= kMaxRank && std::ranges::none_of(shape, below_zero);
   }
 
   BatchFact OfInput(const Shape& shape) {
@@ -107,7 +108,6 @@ class Proof {
       if (inputs.In(i).HasBatchElements() && !SaysSizes(node.op, i)) return {};
     }
     auto shape = ResultShape(inputs, FindOnnxOperator(node.domain, node.op)->fallback.rows, output);
-    if (shape && !IsSensible(*shape)) shape.reset();
     if (!goes_by_batch) return BatchFact::OfShape(std::move(shape));  // of what is shared all is
     return shape && GoByBatch(*shape) ? BatchFact::OfShape(std::move(shape)) : BatchFact();
   }

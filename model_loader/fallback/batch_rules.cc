@@ -49,11 +49,10 @@ Extent Windowed(const NodeFacts& node, const Extent& size, const std::array<int6
   const auto [kernel, stride, dilation, before, after] = window;
   const bool is_large = std::ranges::any_of(
       window, [](int64_t number) { return number > kMaxWindowExtent || number < -kMaxWindowExtent; });
-  if (!size.IsNumber() || size.number > (int64_t{1} << 30) || is_large) return {};
   WindowAxis axis = {size.number, kernel, stride, dilation, before, after};
-  if (mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower) axis.PadToSame(mode);
   const auto cuts = node.Int("ceil_mode", 0);
-  if (!axis.InRange() || !cuts) return {};
+  if (!size.IsNumber() || size.number > (int64_t{1} << 30) || is_large || !axis.InRange() || !cuts) return {};
+  if (mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower) axis.PadToSame(mode);
   return Extent::Of(axis.Output() + (*cuts != 0 && axis.HasCutWindow() ? 1 : 0));
 }
 

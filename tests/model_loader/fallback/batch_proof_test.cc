@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "model_loader/fallback/load.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -434,6 +436,16 @@ TEST(BatchProof, NumbersOf32BitsWrap) {
   EXPECT_FALSE(times(int64_t{1} << 30, 6)) << "a batch of 5 would be of one row";
 }
 
+// What is wrong with `add`'s nodes is found when they run, not before; u is theirs.
+template <typename Add>
+bool Stands(const Add& add) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1}).Int64s("minus", {1}, {-5});
+  builder.Int64s("four", {4}, {1, 2, 3, 4}).Int64s("six", {2}, {2, 3}).Int64s("few", {2}, {-2, -2});
+  add(builder);
+  return Holds(builder.Node("Relu", {"x"}, {"y"}).Output("y"), {-1, 4});
+}
+
 TEST(BatchProof, LargeImagesAreResizedWithRounding) {
   const auto resized = [](int64_t size) {
     OnnxBuilder builder;
@@ -444,6 +456,77 @@ TEST(BatchProof, LargeImagesAreResizedWithRounding) {
   };
   EXPECT_TRUE(resized(30));
   EXPECT_FALSE(resized(1048575)) << "elements are one fewer";
+}
+
+TEST(BatchProof, SizesBelowZeroAreNone) {
+  EXPECT_TRUE(
+      Stands([](OnnxBuilder& b) { b.Node("ConstantOfShape", {"minus"}, {"n"}).Node("Identity", {"n"}, {"u"}); }));
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Reshape", {"four", "few"}, {"n"}).Node("Transpose", {"n"}, {"u"});
+  }));
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Expand", {"one", "few"}, {"n"}).Node("Slice", {"n", "zero", "one"}, {"u"});
+  }));
+}
+
+TEST(BatchProof, ListsHaveAsManyElementsAsTheirShape) {
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Reshape", {"four", "six"}, {"n"}).Node("Transpose", {"n"}, {"u"});
+  }));
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Reshape", {"four", "six"}, {"n"}).Node("Slice", {"n", "one", "six", "zero"}, {"u"});
+  }));
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Reshape", {"four", "six"}, {"n"}).Node("Slice", {"n", "one", "four", "zero"}, {"v"});
+    b.Int64s("long", {1}, {9}).Node("Slice", {"n", "one", "long", "zero"}, {"u"});
+  }));
+}
+
+TEST(BatchProof, EmptyListsMayBeOfAnyShape) {
+  const auto loads = [](const std::string& op, const std::vector<std::string>& inputs, const Shape& shape) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4}).Int64s("empty", shape, {}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1});
+    builder.Node(op, inputs, {"u"}).Node("Relu", {"x"}, {"y"}).Output("y");
+    return ReadProgram(std::span<const std::byte>(builder.Bytes())).ok();
+  };
+  constexpr int64_t kLong = int64_t{1} << 31;
+  EXPECT_FALSE(loads("Slice", {"empty", "zero", "one"}, {0, kLong, kLong - 1})) << "it is too large, once it is read";
+  EXPECT_FALSE(loads("Slice", {"empty", "zero", "one", "one"}, {int64_t{1} << 40, 0}));
+  EXPECT_FALSE(loads("Transpose", {"empty"}, {0, int64_t{1} << 40}));
+}
+
+TEST(BatchProof, ListsAndRanksDoNotGrowWithoutBounds) {
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Node("Identity", {"zero"}, {"0"});
+    for (int i = 0; i < 60; ++i) {
+      const std::string from = std::to_string(i);
+      b.Node("Concat", {from, from}, {std::to_string(i + 1)}, {{"axis", int64_t{0}}});
+    }
+  })) << "lists";
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Int64s("cube", {1, 1, 1}, {0}).Node("Identity", {"cube"}, {"0"});
+    for (int i = 0; i < 60; ++i) {
+      const std::string from = std::to_string(i);
+      b.Node("Gather", {from, from}, {std::to_string(i + 1)});
+    }
+  })) << "ranks";
+}
+
+TEST(BatchProof, NumbersMayBeAsLargeAsTheyCome) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Int64s("most", {1}, {kMost}).Node("Add", {"most", "most"}, {"u"}).Node("Mul", {"most", "most"}, {"v"});
+    b.Int64s("least", {1}, {-kMost}).Node("Sub", {"least", "most"}, {"w"}).Node("Div", {"least", "minus"}, {"d"});
+  }));
+  EXPECT_TRUE(Stands([](OnnxBuilder& b) {
+    b.Input("image", {-1, 1, int64_t{1} << 62, 8}).Counting("w", {1, 1, 1, 1});
+    b.Node("MaxPool", {"image"}, {"u"},
+           {{"kernel_shape", Ints{kMost, 2}},
+            {"strides", Ints{1, kMost}},
+            {"dilations", Ints{kMost, kMost}},
+            {"auto_pad", std::string("SAME_UPPER")}});
+    b.Node("Conv", {"image", "w"}, {"v"}, {{"pads", Ints{kMost, 1, kMost, 1}}}).Node("Flatten", {"image"}, {"f"});
+  }));
 }
 
 }  // namespace
