@@ -16,10 +16,10 @@
 namespace swizzle::fallback {
 
 // Nothing where it is certain that rows are independent, of requests whose inputs have the same dimensions but for
-// dimension 0: every input is declared with a free one there, every output with that or no shape, and every node on the
-// way is known to keep rows apart. Else what stands against it, for whoever exports the model: "CumSum node 'x' may
-// join requests". Malformed attributes prove nothing. REQUIRES: the operators of all nodes are in the table; constants
-// still have their elements.
+// dimension 0, none of them 0, in batches of up to 4096 rows: every input is declared with a free one there, every
+// output with that or no shape, and every node on the way is known to keep rows apart. Else what stands against it, for
+// whoever exports the model: "CumSum node 'x' may join requests". Malformed attributes prove nothing. REQUIRES: the
+// operators of all nodes are in the table; constants still have their elements.
 std::optional<std::string> BatchObstacle(const Graph& graph);
 
 }  // namespace swizzle::fallback

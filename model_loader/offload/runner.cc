@@ -83,7 +83,10 @@ std::vector<Shape> Runner::RunShapes(std::span<const TensorView> inputs) const {
   for (const TensorView& input : inputs) shapes.push_back(input.shape);
   if (!fills_ || !program_.program().rows_are_independent() || !program_.shapes_follow()) return shapes;
   const int64_t rows = shapes.front().front();
-  if (!std::ranges::all_of(shapes, [&](const Shape& shape) { return shape.front() == rows; })) return shapes;
+  const auto may_be_filled = [&](const Shape& shape) {
+    return shape.front() == rows && std::ranges::find(shape, 0) == shape.end();
+  };
+  if (!std::ranges::all_of(shapes, may_be_filled)) return shapes;
   for (Shape& shape : shapes) shape.front() = FilledRows(rows);
   return shapes;
 }

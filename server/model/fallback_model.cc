@@ -140,7 +140,7 @@ class FallbackSession final : public Session {
     times = {};
     if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows}, times);
     RowsAtOnce& learned = LearnedOf(batch[0].inputs);
-    const int64_t at_once = learned.For(rows);
+    const int64_t at_once = HasElements(batch[0]) ? learned.For(rows) : rows;
     for (int64_t first = 0; first < rows; first += at_once) {
       SWIZZLE_RETURN_IF_ERROR(RunPart(batch, {first, std::min(first + at_once, rows)}, times));
     }
@@ -186,9 +186,18 @@ class FallbackSession final : public Session {
     return learned_[shape];
   }
 
-  // The batcher goes by BatchClass, which two shapes may share, if only by chance; each request runs by itself then.
+  // What is proven of rows holds for those that have any (batch_proof.h).
+  static bool HasElements(const BatchItem& item) {
+    return std::ranges::all_of(item.inputs, [](const TensorView& input) { return !input.bytes.empty(); });
+  }
+
+  // The batcher goes by BatchClass, which two shapes may share, if only by chance, and batches are for requests with
+  // elements alone; each request runs by itself then.
   Status CheckOneShape(std::span<const BatchItem> batch) const {
     if (batch.size() == 1) return {};
+    if (!HasElements(batch[0])) {
+      return MakeError(StatusCode::kInternal, "a batch of model '", spec_.name, "' has requests without elements");
+    }
     for (size_t i = 0; i < batch[0].inputs.size(); ++i) {
       const std::span<const int64_t> first = std::span(batch[0].inputs[i].shape).subspan(1);
       for (const BatchItem& item : batch.subspan(1)) {

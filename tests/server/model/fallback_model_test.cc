@@ -176,6 +176,11 @@ TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
   EXPECT_EQ(two.Result(), (std::vector<float>{-3, -4, -5, -6}));
   BatchItem unlike[] = {one.Item(), longer.Item()};
   EXPECT_THAT((*session)->Run(unlike, times), IsError(StatusCode::kInternal, "requests of several shapes"));
+  Request none({1, 2});
+  none.views = {{DType::kFloat32, {1, 0}, {}}};
+  BatchItem empty[] = {none.Item(), none.Item()};
+  EXPECT_THAT((*session)->Run(empty, times), IsError(StatusCode::kInternal, "requests without elements"));
+  EXPECT_THAT((*session)->Run(std::span(empty).first(1), times), IsOk());
 }
 
 TEST_F(FallbackModelTest, OneShapeIsOneClass) {
