@@ -34,8 +34,8 @@ struct FallbackRuns {
 
 // The specification of a model served with no configuration. max_batch_size is 64 where the executor proves that rows
 // are independent (batches then are of requests of the same dims), else 0: dims then are exactly the model's, free ones
-// -1, and requests run alone. name, version and platform are the caller's to fill in. UNIMPLEMENTED if an input or output
-// has no declared type or shape.
+// -1, and requests run alone. name, version and platform are the caller's to fill in. UNIMPLEMENTED if an input or
+// output has no declared type or shape.
 StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
