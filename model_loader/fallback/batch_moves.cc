@@ -40,7 +40,7 @@ std::optional<Extent> LeftForRows(const Extents& x, const Extents& target, size_
   Extents request(x.begin() + static_cast<ptrdiff_t>(axis) + 1, x.end());
   Extents slice(target.begin() + static_cast<ptrdiff_t>(axis) + 1, target.end());
   for (size_t i = 0; i < slice.size(); ++i) {
-    if (slice[i].Is(0)) slice[i] = i < request.size() ? request[i] : Extent();
+    if (slice[i].Is(0)) slice[i] = i < request.size() ? x[axis + 1 + i] : Extent();
     if (slice[i].symbol == 0) continue;
     const auto same = std::ranges::find(request, slice[i]);
     if (same != request.end()) *same = slice[i] = Extent::Of(1);

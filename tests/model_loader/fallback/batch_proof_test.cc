@@ -222,6 +222,15 @@ TEST(BatchProof, ReshapesThatMergeRequestsAreFollowedAsFarAsRequestsLieTogether)
   EXPECT_FALSE(through({-1, 6}, {0, 6, 1}));
 }
 
+TEST(BatchProof, ALengthStandsForOneDimensionAlone) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4, -1, 3}).Int64s("minus", {1}, {-1}).Int64s("two", {1}, {2}).Int64s("zero", {1}, {0});
+  builder.Node("Shape", {"x"}, {"back"}).Node("Gather", {"back", "two"}, {"length"});
+  builder.Node("Concat", {"minus", "length", "zero", "two"}, {"to"}, {{"axis", int64_t{0}}});
+  builder.Node("Reshape", {"x", "to"}, {"u"}).Node("Relu", {"u"}, {"v"}).Node("Reshape", {"v", "back"}, {"y"});
+  EXPECT_FALSE(Holds(builder.Output("y"), {-1, 4, -1, 3})) << "once as a length, once as what it was";
+}
+
 TEST(BatchProof, FollowsSizesTimesTheBatch) {
   const auto merged = [](const std::string& op, const std::string& back) {
     return OfAnyLength({-1, -1, 6}, [&](OnnxBuilder& b) {
