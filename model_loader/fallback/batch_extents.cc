@@ -86,6 +86,8 @@ int64_t BatchAxis(const Extents& extents) {
 
 bool GoByBatch(const Extents& extents) { return std::ranges::any_of(extents, &Extent::of_batch); }
 
+bool GoesByBatchOnceAtMost(const Extents& extents) { return std::ranges::count_if(extents, &Extent::of_batch) <= 1; }
+
 std::optional<int64_t> CountOf(const Extents& extents, size_t first, size_t last) {
   Extent count = Extent::Of(1);
   for (size_t i = first; i < last && i < extents.size(); ++i) {
@@ -105,7 +107,7 @@ std::optional<Extents> Broadcast(const Extents& a, const Extents& b) {
     if (!met) return std::nullopt;
     result[result.size() - i] = *met;
   }
-  return std::ranges::count_if(result, &Extent::of_batch) <= 1 ? std::optional(result) : std::nullopt;
+  return GoesByBatchOnceAtMost(result) ? std::optional(result) : std::nullopt;
 }
 
 std::optional<Extent> Computed(std::string_view op, const Extent& a, const Extent& b) {

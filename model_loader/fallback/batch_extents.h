@@ -39,6 +39,7 @@ Extents NumbersOf(const std::vector<int64_t>& numbers);
 // The place of the one that goes by the batch; -1: none does. REQUIRES: no more than one does.
 int64_t BatchAxis(const Extents& extents);
 bool GoByBatch(const Extents& extents);
+bool GoesByBatchOnceAtMost(const Extents& extents);
 
 // How many elements dimensions from `first` to before `last` have together; nothing where one is not a number, or is
 // below 0, which no run gets past.

@@ -49,7 +49,7 @@ BatchFact BatchFact::OfList(Extents elements) {
 std::optional<Extents> BatchFact::Elements() const {
   if (elements || !IsShared() || !shape) return elements;
   const auto count = CountOf(*shape, 0, shape->size());
-  if (!count || *count < 0 || *count > static_cast<int64_t>(kMostElements)) return std::nullopt;
+  if (!count || *count > static_cast<int64_t>(kMostElements)) return std::nullopt;
   return Extents(static_cast<size_t>(*count));
 }
 

@@ -1,6 +1,6 @@
-// Arithmetic on the sizes of dimensions, as exporters write it before Reshape, Expand and Slice.
+// Arithmetic on the sizes of dimensions, as exporters write it before Reshape, Expand and Slice. semantics/evaluate.h
+// does that where every element is known; here some may be any.
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "model_loader/fallback/batch_rules.h"

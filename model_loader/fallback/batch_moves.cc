@@ -7,6 +7,7 @@
 #include "model_loader/fallback/batch_rules.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/semantics/window_axis.h"
 
@@ -123,12 +124,9 @@ Result Squeezed(const NodeFacts& node) {
   if (x == nullptr) return std::nullopt;
   const auto axes = node.Axes(1, static_cast<int64_t>(x->size()));
   if (!axes) return std::nullopt;
-  Extents result = *x;
-  for (auto axis = axes->rbegin(); axis != axes->rend(); ++axis) {
-    if (result[static_cast<size_t>(*axis)].of_batch) return std::nullopt;
-    result.erase(result.begin() + *axis);
-  }
-  return result;
+  const auto may_be_one = [](const Extent& size) { return !size.of_batch && (size.Is(1) || !size.IsKnown()); };
+  const auto kept = SqueezedDimensions(*x, axes, may_be_one);
+  return kept.ok() ? Result(*kept) : std::nullopt;
 }
 
 Result Unsqueezed(const NodeFacts& node) {
@@ -137,9 +135,7 @@ Result Unsqueezed(const NodeFacts& node) {
   if (x == nullptr || !bound) return std::nullopt;
   const auto axes = node.Axes(1, static_cast<int64_t>(x->size() + bound->size()));
   if (!axes) return std::nullopt;
-  Extents result = *x;
-  for (const int64_t axis : *axes) result.insert(result.begin() + axis, Extent::Of(1));
-  return result;
+  return UnsqueezedDimensions(*x, *axes);
 }
 
 // Along another dimension than rows', in which all have them.
@@ -194,43 +190,42 @@ Result Expanded(const NodeFacts& node) {
   const bool fills = node.node().op == "ConstantOfShape";
   const auto target = node.In(fills ? 0 : 1).List();
   if (!target) return std::nullopt;
-  if (fills) return std::ranges::count_if(*target, &Extent::of_batch) <= 1 ? Result(*target) : std::nullopt;
+  if (fills) return GoesByBatchOnceAtMost(*target) ? Result(*target) : std::nullopt;
   return node.ShapeOf(0) == nullptr ? std::nullopt : Broadcast(*node.ShapeOf(0), *target);
 }
 
-// Starts, ends, axes and steps, from the attributes of old or from inputs; ends and starts may be any.
+// Slice's arguments as far as they are known: starts and ends may be any.
+struct SliceSource {
+  using Place = Extent;
+  const NodeFacts& node;
+
+  bool Has(size_t i) const { return node.Has(i); }
+  StatusOr<std::vector<Extent>> Places(size_t i, const char*) const {
+    auto list = node.In(i).List();
+    return list ? StatusOr<std::vector<Extent>>(*std::move(list)) : InvalidArgument("it is not known");
+  }
+  StatusOr<std::vector<int64_t>> Integers(size_t i, const char*) const {
+    auto list = node.Numbers(i);
+    return list ? StatusOr<std::vector<int64_t>>(*std::move(list)) : InvalidArgument("it is not known");
+  }
+  Status Named(const Status& status) const { return status; }
+};
+
 Result Sliced(const NodeFacts& node) {
   const Extents* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(x->size());
-  auto starts = node.In(1).List(), ends = node.In(2).List();
-  if (!node.Has(1) && !node.Has(2)) {
-    const auto first = IntsAttribute(node.node(), "starts", {}), last = IntsAttribute(node.node(), "ends", {});
-    if (!first.ok() || !last.ok()) return std::nullopt;
-    starts = NumbersOf(*first), ends = NumbersOf(*last);
-  }
-  if (!starts || !ends || starts->size() != ends->size()) return std::nullopt;
-  std::vector<int64_t> axes;
-  if (node.Has(3) || node.node().attributes.contains("axes")) {
-    const auto given = node.Has(3) ? node.Numbers(3) : IntsAttribute(node.node(), "axes", {}).value_or(axes);
-    if (!given) return std::nullopt;
-    for (const int64_t axis : *given) axes.push_back(axis < 0 ? axis + rank : axis);  // in their order
-  } else {
-    for (size_t i = 0; i < starts->size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  const auto steps = node.Has(4) ? node.Numbers(4) : std::vector<int64_t>(axes.size(), 1);
-  if (axes.size() != starts->size() || !steps || steps->size() != axes.size()) return std::nullopt;
+  const auto slice = SliceArgumentsOf(node.node(), static_cast<int64_t>(x->size()), SliceSource{node});
+  if (!slice.ok()) return std::nullopt;
   Extents result = *x;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= rank) return std::nullopt;
-    Extent& size = result[static_cast<size_t>(axes[i])];
-    const Extent start = (*starts)[i], end = (*ends)[i];
+  for (size_t i = 0; i < slice->axes.size(); ++i) {
+    Extent& size = result[static_cast<size_t>(slice->axes[i])];
+    const Extent start = slice->starts[i], end = slice->ends[i];
     if (start.of_batch || end.of_batch) return std::nullopt;
     if (size.of_batch) {
       const bool all = start.Is(0) && end.IsNumber() && end.number >= std::numeric_limits<int32_t>::max();
-      if (!all || (*steps)[i] != 1) return std::nullopt;
+      if (!all || slice->steps[i] != 1) return std::nullopt;
     } else if (size.IsNumber() && start.IsNumber() && end.IsNumber()) {
-      const StatusOr<SliceRange> range = ClampSlice(start.number, end.number, (*steps)[i], size.number);
+      const StatusOr<SliceRange> range = ClampSlice(start.number, end.number, slice->steps[i], size.number);
       if (!range.ok()) return std::nullopt;
       size = Extent::Of(range->count);
     } else {
@@ -278,7 +273,7 @@ Result Tiled(const NodeFacts& node) {
     if (!keeps || (times.of_batch && !size.Is(1))) return std::nullopt;
     result.push_back(*Computed("Mul", size, times));
   }
-  return std::ranges::count_if(result, &Extent::of_batch) <= 1 ? Result(result) : std::nullopt;
+  return GoesByBatchOnceAtMost(result) ? Result(result) : std::nullopt;
 }
 
 // Of Resize and Upsample: one scale for each dimension, where they are constant.

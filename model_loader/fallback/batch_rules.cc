@@ -203,7 +203,7 @@ Result Product(const NodeFacts& node) {
   if (!result) return std::nullopt;
   result->push_back(a->at(a->size() - 2));
   result->push_back(b->back());
-  return std::ranges::count_if(*result, &Extent::of_batch) <= 1 ? result : std::nullopt;
+  return GoesByBatchOnceAtMost(*result) ? result : std::nullopt;
 }
 
 Result Gemm(const NodeFacts& node) {
