@@ -54,7 +54,7 @@ TEST(RowsAtOnceTest, TheFirstRunsAreNotCompared) {
   std::multiset<int64_t> runs;
   const RowsAtOnce learned = Learned(8, [&](int64_t rows) {
     runs.insert(rows);
-    return absl::Microseconds(runs.count(rows) <= RowsAtOnce::kFirstRuns && rows == 8 ? 1000000 : 100);
+    return absl::Microseconds(runs.count(rows) <= 4 && rows == 8 ? 1000000 : 100);
   });
   EXPECT_EQ(learned.For(8), 8);
 }
