@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/base/dtype.h"
 
@@ -19,7 +20,8 @@ class Stream;
 inline constexpr int kMaxStridedRank = 8;
 using StridedDims = std::array<int64_t, kMaxStridedRank>;
 
-// to[index . to_strides] = from[index . from_strides] for every index below `dims`. In elements of 1, 2, 4 or 8 bytes.
+// to[index . to_strides] = from[index . from_strides] for every index below `dims`. In elements of 1, 2, 4, 8 or 16
+// bytes, on multiples of which both lie.
 struct StridedCopy {
   size_t element_bytes = 4;
   int rank = 0;
@@ -224,6 +226,10 @@ class DeviceFunctions {
  public:
   virtual ~DeviceFunctions() = default;
   virtual void Copy(const StridedCopy& call, Stream& stream) const = 0;
+  // All of these, of elements of one size, in any order: none reads or writes what another writes.
+  virtual void CopyAll(std::span<const StridedCopy> calls, Stream& stream) const {
+    for (const StridedCopy& call : calls) Copy(call, stream);
+  }
   virtual void Map(const Pointwise& call, Stream& stream) const = 0;
   virtual void Reduce(const RowsReduced& call, Stream& stream) const = 0;
   virtual void Sum(const RowsSummed& call, Stream& stream) const = 0;

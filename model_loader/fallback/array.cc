@@ -13,14 +13,14 @@ int64_t Array::elements() const {
 Array Array::WithShape(Shape other) const {
   Array array = *this;
   array.shape = std::move(other);
-  SWIZZLE_CHECK(array.elements() == elements());
+  SWIZZLE_CHECK(moved == nullptr && array.elements() == elements());
   return array;
 }
 
-StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
+Status Memory::Check(DType dtype, const Shape& shape) const {
   if (shape.size() > kMaxRank)
     return InvalidArgument("a value has ", shape.size(), " dimensions; the limit is ", kMaxRank);
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+  SWIZZLE_RETURN_IF_ERROR(ElementCount(shape));
   Shape counted = shape;
   for (int64_t& dimension : counted) dimension = std::max<int64_t>(dimension, 1);
   const StatusOr<int64_t> bound = ElementCount(counted);
@@ -30,8 +30,13 @@ StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
     return MakeError(StatusCode::kResourceExhausted, "a value of shape ", ShapeText(shape), " and type ",
                      DTypeName(dtype), " is larger than the limit of ", limits_.max_array_bytes, " bytes");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte[]> data, Take(elements * element_bytes));
-  Array array{dtype, std::move(shape), std::move(data)};
+  return {};
+}
+
+StatusOr<Array> Memory::Allocate(DType dtype, Shape shape) {
+  SWIZZLE_RETURN_IF_ERROR(Check(dtype, shape));
+  Array array{dtype, std::move(shape), nullptr};
+  SWIZZLE_ASSIGN_OR_RETURN(array.data, Take(array.bytes()));
   array.place = place_;
   return array;
 }

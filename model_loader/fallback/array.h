@@ -4,8 +4,9 @@
 // values on, take them (graph/operator_table.h).
 //
 // An Array shares its elements with copies of itself; whoever made it writes them before anybody else sees it, after
-// that they don't change. They lie in the host's memory, or in a device's, where the host doesn't reach them. A null
-// `data` stands for an input that is left out. Array is thread-compatible, Memory is thread-safe.
+// that they don't change. They lie in the host's memory, or in a device's, where the host doesn't reach them. Those of
+// a moved one lie in other arrays yet (moved.h): only operators that move elements are given such. One that has neither
+// elements nor items stands for an input that is left out. Array is thread-compatible, Memory is thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_ARRAY_H_
 
@@ -33,6 +34,8 @@ struct Limits {
 
 enum class Place : uint8_t { kHost, kDevice };
 
+struct Moved;
+
 struct Array {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -40,7 +43,9 @@ struct Array {
   std::shared_ptr<const std::vector<Array>> items = nullptr;  // of a sequence, which has no shape and no data
   int64_t text_bytes = 0;                                     // of strings, which lie as in a TensorView
   Place place = Place::kHost;
+  std::shared_ptr<const Moved> moved = nullptr;  // where it is not made yet; then there is no data
 
+  bool IsLeftOut() const { return data == nullptr && moved == nullptr && items == nullptr; }
   bool IsSequence() const { return items != nullptr; }
   bool HasStrings() const { return dtype == DType::kString && !IsSequence(); }
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
@@ -62,7 +67,7 @@ struct Array {
 
   std::span<const std::byte> AsBytes() const { return {data.get(), static_cast<size_t>(bytes())}; }
 
-  // The same elements in another shape. REQUIRES: as many elements.
+  // The same elements in another shape. REQUIRES: as many elements, which are made.
   Array WithShape(Shape other) const;
 };
 
@@ -88,6 +93,9 @@ class Memory : public std::enable_shared_from_this<Memory> {
   // Dimensions of 0 count as 1 against the limit, so that loops over the others are bounded too.
   // UNIMPLEMENTED for strings.
   StatusOr<Array> Allocate(DType dtype, Shape shape);
+
+  // Whether there could be such an array, but for what others take: the errors of Allocate.
+  Status Check(DType dtype, const Shape& shape) const;
 
   // Room for strings that take so many bytes, their lengths included.
   StatusOr<Array> AllocateStrings(Shape shape, int64_t bytes);

@@ -52,7 +52,7 @@ class Call {
   void set_gate(StepGate* gate) { gate_ = gate; }
 
   size_t input_count() const { return inputs_.size(); }
-  bool Has(size_t i) const { return i < inputs_.size() && (inputs_[i].data != nullptr || inputs_[i].IsSequence()); }
+  bool Has(size_t i) const { return i < inputs_.size() && !inputs_[i].IsLeftOut(); }
   // REQUIRES: Has(i).
   const Array& In(size_t i) const { return inputs_[i]; }
   bool WantsOutput(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }

@@ -1,10 +1,12 @@
 #include "model_loader/fallback/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
 
 #include "model_loader/fallback/batch_proof.h"
+#include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/text.h"
 #include "model_loader/graph/operator_table.h"
 
@@ -21,7 +23,7 @@ StatusOr<Array> CopyTensor(Memory& memory, DType dtype, const Shape& shape, std:
   return array;
 }
 
-StatusOr<RunOperator> FunctionOf(const Node& node, int64_t opset) {
+StatusOr<const OperatorFunction*> FunctionOf(const Node& node, int64_t opset) {
   const OnnxOperator* row = FindOnnxOperator(node.domain, node.op);
   if (row == nullptr || !row->fallback.Runs()) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is not supported");
@@ -162,6 +164,23 @@ struct Program::RunState {
     for (const int value : list) found.push_back(value == kNoValue ? Array() : values[static_cast<size_t>(value)]);
     return found;
   }
+
+  std::vector<std::pair<int, absl::Duration>> settled = {};  // in this turn, if somebody wants to know the times
+
+  // Makes the value where it is not made yet.
+  Status Settle(int value) {
+    if (value == kNoValue) return {};
+    Array& array = values[static_cast<size_t>(value)];
+    if (array.moved == nullptr) return {};
+    const auto start = std::chrono::steady_clock::now();
+    SWIZZLE_ASSIGN_OR_RETURN(array, Settled(array, memory, stream, nullptr));
+    if (times != nullptr) settled.emplace_back(value, absl::FromChrono(std::chrono::steady_clock::now() - start));
+    return {};
+  }
+  Status Settle(std::span<const int> list) {
+    for (const int value : list) SWIZZLE_RETURN_IF_ERROR(Settle(value));
+    return {};
+  }
 };
 
 StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
@@ -175,7 +194,7 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
   };
   Call call(node, graph_.opset, inputs, memory, stream, &run_body);
   call.set_gate(gate);
-  StatusOr<Results> results = functions_[index](call);
+  StatusOr<Results> results = functions_[index]->run(call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
     return named ? results.status() : Annotate(results.status(), Describe(node));
@@ -188,6 +207,9 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
 
 Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (state.watch || !TakesMoved(index, i)) SWIZZLE_RETURN_IF_ERROR(state.Settle(node.inputs[i]));
+  }
   std::vector<Array> inputs = state.ValuesOf(node.inputs);
   if (!FindOnnxOperator(node.domain, node.op)->fallback.takes_any_value) {
     SWIZZLE_RETURN_IF_ERROR(Annotate(CheckNumbers(inputs), Describe(node)));
@@ -203,6 +225,7 @@ Status Program::RunNode(size_t index, RunState& state) const {
 }
 
 StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) const {
+  SWIZZLE_RETURN_IF_ERROR(state.Settle(part.inputs));
   const std::vector<Array> inputs = state.ValuesOf(part.inputs);
   SWIZZLE_RETURN_IF_ERROR(CheckNumbers(inputs));
   SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results,
@@ -270,18 +293,32 @@ StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
     const auto start = std::chrono::steady_clock::now();
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
     if (state.times != nullptr) {
-      const PartOfProgram* const part = turns_[t].part;
-      const absl::Duration time = absl::FromChrono(std::chrono::steady_clock::now() - start);
-      state.times->push_back({turns_[t].nodes.front(), part == nullptr ? nullptr : part->part.get(), time});
+      NoteTimes(turns_[t], absl::FromChrono(std::chrono::steady_clock::now() - start), state);
     }
     if (turns_[t].is_steady && state.steady) {
+      SWIZZLE_RETURN_IF_ERROR(state.Settle(kept_[t]));
       for (const int value : kept_[t]) state.steady->emplace_back(value, state.values[static_cast<size_t>(value)]);
     }
     release(t);
   }
   std::vector<Array> outputs;
-  for (const GraphOutput& output : graph_.outputs) outputs.push_back(state.values[static_cast<size_t>(output.value)]);
+  for (const GraphOutput& output : graph_.outputs) {
+    SWIZZLE_RETURN_IF_ERROR(state.Settle(output.value));
+    outputs.push_back(state.values[static_cast<size_t>(output.value)]);
+  }
   return outputs;
+}
+
+// What moves elements is the time of the node that asked for it, not of the one that needs it made.
+void Program::NoteTimes(const Turn& turn, absl::Duration time, RunState& state) const {
+  for (const auto& [value, settling] : state.settled) {
+    const auto makes = [value = value](const Node& node) { return std::ranges::count(node.outputs, value) > 0; };
+    const auto maker = std::ranges::find_if(graph_.nodes, makes);
+    state.times->push_back({static_cast<int>(maker - graph_.nodes.begin()), nullptr, settling});
+    time -= settling;
+  }
+  state.settled.clear();
+  state.times->push_back({turn.nodes.front(), turn.part == nullptr ? nullptr : turn.part->part.get(), time});
 }
 
 }  // namespace swizzle::fallback

@@ -123,11 +123,12 @@ class Program {
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
                                    const NodeWatch& watch = nullptr, const RunSupplies& supplies = {}) const;
 
-  // For whoever runs the turns itself (model_loader/offload): a node's results, on the host, and whether input i is as
-  // declared. Errors are those of Run.
+  // For whoever runs the turns itself (model_loader/offload): a node's results, on the host, which of its inputs need
+  // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
   StatusOr<Results> Compute(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream,
                             StepGate* gate = nullptr) const;
+  bool TakesMoved(size_t node, size_t input) const { return Takes(functions_[node]->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 
  private:
@@ -147,6 +148,7 @@ class Program {
   // Whether the part took its inputs.
   StatusOr<bool> RunPart(const PartOfProgram& part, RunState& state) const;
   Status RunTurn(const Turn& turn, RunState& state) const;
+  void NoteTimes(const Turn& turn, absl::Duration time, RunState& state) const;
   // The outputs, once the inputs are there.
   StatusOr<std::vector<Array>> RunTurns(RunState& state) const;
   // What steady nodes made in an earlier run, where there was one; else this run is to collect it.
@@ -157,8 +159,8 @@ class Program {
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
   std::shared_ptr<Memory> weights_;
-  std::vector<std::pair<int, Array>> constants_;  // value and its elements
-  std::vector<RunOperator> functions_;            // by node
+  std::vector<std::pair<int, Array>> constants_;    // value and its elements
+  std::vector<const OperatorFunction*> functions_;  // by node
   std::map<const Body*, std::shared_ptr<const Program>> bodies_;
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;

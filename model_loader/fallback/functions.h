@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_FUNCTIONS_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_FUNCTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -16,16 +17,23 @@ inline constexpr int64_t kLastOpset = 23;
 
 using RunOperator = StatusOr<Results> (*)(Call&);
 
+// Which inputs may be arrays that are not made yet (moved.h).
+enum class TakesMoved : uint8_t { kNone, kFirst, kAll };
+constexpr bool Takes(TakesMoved moved, size_t input) {
+  return moved == TakesMoved::kAll || (moved == TakesMoved::kFirst && input == 0);
+}
+
 // Of the standard or of com.microsoft, where no two are called the same.
 struct OperatorFunction {
   std::string_view op;
   RunOperator run;
+  TakesMoved moved = TakesMoved::kNone;
 };
 
 std::span<const OperatorFunction> OperatorFunctions();
 
 // Null if there is none of this name.
-RunOperator FindFunction(std::string_view op);
+const OperatorFunction* FindFunction(std::string_view op);
 
 }  // namespace swizzle::fallback
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model_loader/fallback/operators.h"
+#include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/strided.h"
 
 namespace swizzle::fallback {
@@ -71,6 +72,20 @@ DType ScatterType(DType dtype, Reduction reduction) {
   const DType type = ComputeType(dtype);
   const bool sums = reduction == Reduction::kAdd || reduction == Reduction::kMul;
   return sums && type == DType::kInt64 ? DType::kUint64 : type;
+}
+
+// Input 0 at an index along an axis, without that axis. Nothing is copied.
+StatusOr<Array> LoneSlice(Call& call, int64_t axis, int64_t index) {
+  const Array& data = call.In(0);
+  std::vector<SliceRange> ranges;
+  for (const int64_t dimension : data.shape) ranges.push_back({0, dimension, 1});
+  ranges[static_cast<size_t>(axis)] = {index, 1, 1};
+  Shape shape = data.shape;
+  shape.erase(shape.begin() + axis);
+  return MovedBy(call, data, shape, [&](Moved moved) {
+    auto sliced = SlicedMoved(std::move(moved), ranges);
+    return sliced ? ReshapedMoved(*std::move(sliced), shape) : std::nullopt;
+  });
 }
 
 // For every element of `indices`: where it points to in an array of `shape`, along `axis`, the other coordinates
@@ -156,10 +171,11 @@ StatusOr<Array> Scattered(Call& call, Reduction reduction, const Puts& put) {
 }  // namespace
 
 StatusOr<Array> Gather(Call& call) {
-  const Array& data = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, data.rank()));
-  const int64_t size = data.shape[static_cast<size_t>(axis)];
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, call.In(0).rank()));
+  const int64_t size = call.In(0).shape[static_cast<size_t>(axis)];
   SWIZZLE_ASSIGN_OR_RETURN(const Array indices, Indices(call, 1, size));
+  if (indices.rank() == 0 && call.In(0).elements() > 0) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
+  SWIZZLE_ASSIGN_OR_RETURN(const Array data, Settled(call.In(0), call.memory(), call.stream(), nullptr));
   Shape shape(data.shape.begin(), data.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
   shape.insert(shape.end(), data.shape.begin() + axis + 1, data.shape.end());

@@ -2,9 +2,14 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "model_loader/fallback/box_copy.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
+#include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/strided.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slice_arguments.h"
@@ -20,29 +25,64 @@ StatusOr<Array> IntList(Call& call, const std::vector<int64_t>& values) {
   return list;
 }
 
-StatusOr<Array> Reshaped(const Array& array, Shape shape) {
+// None of what follows needs a made array.
+StatusOr<Array> Reshaped(Call& call, const Array& array, Shape shape) {
   if (shape.size() > kMaxRank) return InvalidArgument("a value would have ", shape.size(), " dimensions");
   const StatusOr<int64_t> elements = ElementCount(shape);
   if (!elements.ok() || *elements != array.elements()) {
     return InvalidArgument("a value of shape ", ShapeText(array.shape), " cannot become ", ShapeText(shape));
   }
-  return array.WithShape(std::move(shape));
+  if (array.moved == nullptr) return array.WithShape(std::move(shape));
+  const Shape to = shape;
+  return MovedBy(call, array, std::move(shape), [&](Moved moved) { return ReshapedMoved(std::move(moved), to); });
 }
 
-// The part of the array from `starts`, with `shape`, stepping by `steps`.
+StatusOr<Array> Permuted(Call& call, const Array& array, const std::vector<int64_t>& order) {
+  Shape shape;
+  for (const int64_t axis : order) shape.push_back(array.shape[static_cast<size_t>(axis)]);
+  if (array.elements() == 0) return call.New(array.dtype, std::move(shape));
+  return MovedBy(call, array, std::move(shape),
+                 [&](const Moved& moved) { return std::optional(TransposedMoved(moved, order)); });
+}
+
+// A range of each dimension.
 StatusOr<Array> Window(Call& call, const Array& array, const std::vector<SliceRange>& ranges) {
-  const Shape dense = DenseStrides(array.shape);
-  Shape shape, strides;
-  int64_t offset = 0;
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    shape.push_back(ranges[d].count);
-    strides.push_back(ranges[d].count > 1 ? dense[d] * ranges[d].step : 0);
-    if (ranges[d].count > 0) offset += ranges[d].start * dense[d];
+  Shape shape;
+  for (const SliceRange& range : ranges) shape.push_back(range.count);
+  if (std::ranges::find(shape, 0) != shape.end()) return call.New(array.dtype, std::move(shape));
+  return MovedBy(call, array, std::move(shape), [&](Moved moved) { return SlicedMoved(std::move(moved), ranges); });
+}
+
+// The inputs one after another along an axis, which makes this shape, and is made.
+StatusOr<Array> CopiedTogether(Call& call, size_t axis, const Shape& shape) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(call.In(0).dtype, shape));
+  const Shape dense = DenseStrides(shape);
+  const auto element = static_cast<int64_t>(ElementBytes(result.dtype));
+  std::vector<Array> parts;
+  std::vector<BoxCopy> copies;
+  std::byte* to = result.data.get();
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Array part, Settled(call.In(i), call.memory(), call.stream(), call.device()));
+    parts.push_back(part);
+    copies.push_back({part.shape, DenseStrides(part.shape), dense, part.data.get(), to});
+    to += part.shape[axis] * dense[axis] * element;
   }
-  if (shape == array.shape && offset == 0 && std::equal(strides.begin(), strides.end(), dense.begin())) return array;
-  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(array.dtype, std::move(shape)));
-  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, array, offset, strides, result));
+  SWIZZLE_RETURN_IF_ERROR(Copy(call, static_cast<size_t>(element), copies));
   return result;
+}
+
+// The inputs one after another along an axis, which makes this shape.
+StatusOr<Array> Joined(Call& call, size_t axis, const Shape& shape) {
+  SWIZZLE_RETURN_IF_ERROR(call.memory().Check(call.In(0).dtype, shape));
+  if (std::ranges::find(shape, 0) != shape.end()) return call.New(call.In(0).dtype, shape);
+  std::vector<Moved> parts;
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    if (call.In(i).shape[axis] > 0) parts.push_back(MovedOf(call.In(i)));
+  }
+  if (auto all = ConcatenatedMoved(std::move(parts), axis)) {
+    if (call.device() == nullptr || all->rank() <= kMaxStridedRank) return Unsettled(call, shape, *std::move(all));
+  }
+  return CopiedTogether(call, axis, shape);
 }
 
 std::vector<SliceRange> WholeRanges(const Array& array) {
@@ -93,9 +133,9 @@ StatusOr<std::vector<int64_t>> PadAmounts(Call& call, int64_t rank) {
 
 // Splits dimensions of [N, C, H, W] as `split` says and puts them in `order`.
 StatusOr<Array> Rearranged(Call& call, const Shape& split, const std::vector<int64_t>& order, Shape shape) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Array parts, Reshaped(call.In(0), split));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array moved, Transposed(call, parts, order));
-  return Reshaped(moved, std::move(shape));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array parts, Reshaped(call, call.In(0), split));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array moved, Permuted(call, parts, order));
+  return Reshaped(call, moved, std::move(shape));
 }
 
 StatusOr<int64_t> BlockSize(const Call& call) {
@@ -155,13 +195,13 @@ StatusOr<Array> Reshape(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool allow_zero, AllowsZero(call.node()));
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, call.List(1));
   SWIZZLE_ASSIGN_OR_RETURN(shape, ReshapedShape(x.shape, std::move(shape), allow_zero));
-  return Reshaped(x, std::move(shape));
+  return Reshaped(call, x, std::move(shape));
 }
 
 StatusOr<Array> Flatten(Call& call) {
   const Array& x = call.In(0);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, FlattenAxis(call.node(), x.rank()));
-  return Reshaped(x, {ProductOf(x.shape, 0, axis), ProductOf(x.shape, axis, x.rank())});
+  return Reshaped(call, x, {ProductOf(x.shape, 0, axis), ProductOf(x.shape, axis, x.rank())});
 }
 
 StatusOr<Array> Squeeze(Call& call) {
@@ -169,7 +209,7 @@ StatusOr<Array> Squeeze(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> axes, call.Axes(1, x.rank()));
   const auto is_one = [](int64_t dimension) { return dimension == 1; };
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SqueezedDimensions(x.shape, axes, is_one));
-  return Reshaped(x, std::move(shape));
+  return Reshaped(call, x, std::move(shape));
 }
 
 StatusOr<Array> Unsqueeze(Call& call) {
@@ -181,12 +221,12 @@ StatusOr<Array> Unsqueeze(Call& call) {
     SWIZZLE_ASSIGN_OR_RETURN(axes, call.Ints("axes"));
   }
   SWIZZLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank() + static_cast<int64_t>(axes.size())));
-  return Reshaped(x, UnsqueezedDimensions(x.shape, axes));
+  return Reshaped(call, x, UnsqueezedDimensions(x.shape, axes));
 }
 
 StatusOr<Array> Transpose(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> order, PermutationOf(call.node(), call.In(0).shape.size()));
-  return Transposed(call, call.In(0), order);
+  return Permuted(call, call.In(0), order);
 }
 
 StatusOr<Array> Expand(Call& call) {
@@ -195,9 +235,8 @@ StatusOr<Array> Expand(Call& call) {
   const Shape shapes[] = {x.shape, target};
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
   if (shape == x.shape) return x;
-  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, shape));
-  SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, x, 0, BroadcastStrides(x.shape, shape), result));
-  return result;
+  if (std::ranges::find(shape, 0) != shape.end()) return call.New(x.dtype, shape);
+  return MovedBy(call, x, shape, [&](Moved moved) { return BroadcastMoved(std::move(moved), shape); });
 }
 
 StatusOr<Array> Tile(Call& call) {
@@ -217,7 +256,7 @@ StatusOr<Array> Tile(Call& call) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(x.dtype, std::move(split)));
   SWIZZLE_RETURN_IF_ERROR(CopyStrided(call, x, 0, strides, result));
-  return Reshaped(result, std::move(shape));
+  return Reshaped(call, result, std::move(shape));
 }
 
 StatusOr<Array> Slice(Call& call) {
@@ -272,18 +311,7 @@ StatusOr<Array> ConcatArrays(Call& call) {
                              ShapeText(first.shape), "; they may differ only along axis ", axis);
     }
   }
-  SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(first.dtype, shape));
-  const int64_t outer = ProductOf(shape, 0, axis);
-  const auto row_bytes = [&](const Array& array) {
-    return ProductOf(array.shape, axis, array.rank()) * static_cast<int64_t>(ElementBytes(array.dtype));
-  };
-  std::byte* to = result.data.get();
-  for (size_t i = 0; i < call.input_count(); ++i) {
-    const int64_t bytes = row_bytes(call.In(i));
-    CopyPieces(call, outer, bytes, call.In(i).data.get(), bytes, to, row_bytes(result));
-    to += bytes;
-  }
-  return result;
+  return Joined(call, static_cast<size_t>(axis), shape);
 }
 
 StatusOr<Array> Pad(Call& call) {

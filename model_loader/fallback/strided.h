@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model_loader/fallback/box_copy.h"
 #include "model_loader/fallback/call.h"
 
 namespace swizzle::fallback {
@@ -47,28 +48,43 @@ class StridedLoop {
   // How far array i moves per element within one run.
   int64_t Step(size_t i) const { return strides_[i].back(); }
 
+  // Along the innermost dimension, one for each index of the others.
+  int64_t runs() const {
+    if (dims_.back() == 0) return 0;
+    int64_t count = 1;
+    for (size_t d = 0; d + 1 < dims_.size(); ++d) count *= dims_[d];
+    return count;
+  }
+
   // Calls body(position, offsets, count) for each run of elements along the innermost dimension; position counts
   // elements from the start.
   template <typename Body>
   void ForEachRun(const Body& body) const {
+    ForRuns(0, runs(), body);
+  }
+
+  // The same for runs [begin, end).
+  template <typename Body>
+  void ForRuns(int64_t begin, int64_t end, const Body& body) const {
+    if (begin >= end) return;
     const size_t outer = dims_.size() - 1;
     const int64_t count = dims_[outer];
-    for (const int64_t dimension : dims_) {
-      if (dimension == 0) return;
-    }
     std::vector<int64_t> index(outer, 0);
     std::array<int64_t, N> offsets = {};
-    for (int64_t position = 0;; position += count) {
-      body(position, offsets, count);
-      size_t d = outer;
-      for (; d > 0; --d) {
-        const size_t at = d - 1;
-        for (size_t i = 0; i < N; ++i) offsets[i] += strides_[i][at];
-        if (++index[at] < dims_[at]) break;
-        for (size_t i = 0; i < N; ++i) offsets[i] -= strides_[i][at] * dims_[at];
-        index[at] = 0;
+    int64_t rest = begin;
+    for (size_t d = outer; d-- > 0; rest /= dims_[d]) {
+      index[d] = rest % dims_[d];
+      for (size_t i = 0; i < N; ++i) offsets[i] += strides_[i][d] * index[d];
+    }
+    for (int64_t run = begin;;) {
+      body(run * count, offsets, count);
+      if (++run == end) return;
+      for (size_t d = outer; d-- > 0;) {
+        for (size_t i = 0; i < N; ++i) offsets[i] += strides_[i][d];
+        if (++index[d] < dims_[d]) break;
+        for (size_t i = 0; i < N; ++i) offsets[i] -= strides_[i][d] * dims_[d];
+        index[d] = 0;
       }
-      if (d == 0) return;
     }
   }
 
@@ -97,9 +113,8 @@ class StridedLoop {
 // REQUIRES: both have the same type; every offset reached lies in `from`.
 Status CopyStrided(Call& call, const Array& from, int64_t offset, const Shape& strides, Array& to);
 
-// `rows` pieces of so many bytes, `from_pitch` apart, to pieces `to_pitch` apart. As CopyStrided.
-void CopyPieces(Call& call, int64_t rows, int64_t bytes, const std::byte* from, int64_t from_pitch, std::byte* to,
-                int64_t to_pitch);
+// Copies that lie where the call runs. UNIMPLEMENTED as CopyStrided.
+Status Copy(Call& call, size_t element_bytes, std::span<const BoxCopy> copies);
 
 // The array with its dimensions in the order `order`. Shares the elements where that changes nothing.
 StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order);

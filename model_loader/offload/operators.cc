@@ -8,6 +8,7 @@ namespace {
 using fallback::Array;
 using fallback::Call;
 using fallback::Results;
+using fallback::TakesMoved;
 
 template <StatusOr<Array> (*kFunction)(Call&)>
 StatusOr<Results> One(Call& call) {
@@ -27,7 +28,7 @@ constexpr DeviceOperator kOperators[] = {
     {"Cast", One<Cast>},
     {"Ceil", One<Unary<PointOp::kCeil>>},
     {"Clip", One<Clip>, kSecond | kThird},
-    {"Concat", One<fallback::ConcatArrays>},
+    {"Concat", One<fallback::ConcatArrays>, 0, TakesMoved::kAll},
     {"Conv", One<Conv>},
     {"ConvTranspose", One<ConvTranspose>},
     {"Cos", One<Unary<PointOp::kCos>>},
@@ -38,8 +39,8 @@ constexpr DeviceOperator kOperators[] = {
     {"Equal", One<Binary<PointOp::kEqual>>},
     {"Erf", One<Unary<PointOp::kErf>>},
     {"Exp", One<Unary<PointOp::kExp>>},
-    {"Expand", One<fallback::Expand>, kSecond},
-    {"Flatten", One<fallback::Flatten>},
+    {"Expand", One<fallback::Expand>, kSecond, TakesMoved::kFirst},
+    {"Flatten", One<fallback::Flatten>, 0, TakesMoved::kFirst},
     {"Floor", One<Unary<PointOp::kFloor>>},
     {"Gather", One<Gather>},
     {"Gelu", One<Gelu>},
@@ -51,7 +52,7 @@ constexpr DeviceOperator kOperators[] = {
     {"GroupNormalization", One<GroupNormalization>},
     {"HardSigmoid", One<Unary<PointOp::kHardSigmoid>>},
     {"HardSwish", One<HardSwish>},
-    {"Identity", One<fallback::Identity>},
+    {"Identity", One<fallback::Identity>, 0, TakesMoved::kFirst},
     {"InstanceNormalization", One<InstanceNormalization>},
     {"LayerNormalization", One<LayerNormalization>},
     {"LeakyRelu", One<Unary<PointOp::kLeakyRelu>>},
@@ -76,23 +77,23 @@ constexpr DeviceOperator kOperators[] = {
     {"ReduceSum", One<Reduce<RowReduction::kSum>>, kSecond},
     {"ReduceSumSquare", One<Reduce<RowReduction::kSumSquare>>, kSecond},
     {"Relu", One<Unary<PointOp::kRelu>>},
-    {"Reshape", One<fallback::Reshape>, kSecond},
+    {"Reshape", One<fallback::Reshape>, kSecond, TakesMoved::kFirst},
     {"Resize", One<fallback::Resize>, kSecond | kThird | kFourth},
     {"Sigmoid", One<Unary<PointOp::kSigmoid>>},
     {"Sin", One<Unary<PointOp::kSin>>},
-    {"Slice", One<fallback::Slice>, kSecond | kThird | kFourth | kFifth},
+    {"Slice", One<fallback::Slice>, kSecond | kThird | kFourth | kFifth, TakesMoved::kFirst},
     {"Softmax", One<Softmax>},
     {"Softplus", One<Unary<PointOp::kSoftplus>>},
-    {"SpaceToDepth", One<fallback::SpaceToDepth>},
-    {"Split", fallback::Split, kSecond},
+    {"SpaceToDepth", One<fallback::SpaceToDepth>, 0, TakesMoved::kFirst},
+    {"Split", fallback::Split, kSecond, TakesMoved::kFirst},
     {"Sqrt", One<Unary<PointOp::kSqrt>>},
-    {"Squeeze", One<fallback::Squeeze>, kSecond},
+    {"Squeeze", One<fallback::Squeeze>, kSecond, TakesMoved::kFirst},
     {"Sub", One<Binary<PointOp::kSub>>},
     {"Sum", One<Joined<PointOp::kAdd>>},
     {"Tanh", One<Unary<PointOp::kTanh>>},
     {"Tile", One<fallback::Tile>, kSecond},
-    {"Transpose", One<fallback::Transpose>},
-    {"Unsqueeze", One<fallback::Unsqueeze>, kSecond},
+    {"Transpose", One<fallback::Transpose>, 0, TakesMoved::kFirst},
+    {"Unsqueeze", One<fallback::Unsqueeze>, kSecond, TakesMoved::kFirst},
     {"Upsample", One<fallback::Upsample>, kSecond},
     {"Where", One<Where>},
 };

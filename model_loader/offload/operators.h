@@ -19,6 +19,9 @@ struct DeviceOperator {
   fallback::RunOperator run;
   uint32_t host_inputs = 0;  // bits: shapes, axes, bounds, which the function reads on the host
 
+  fallback::TakesMoved moved = fallback::TakesMoved::kNone;
+
+  bool Takes(size_t input) const { return fallback::Takes(moved, input); }
   bool ReadsOnHost(size_t input) const { return input < 32 && (host_inputs >> input & 1) != 0; }
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model_loader/fallback/settle.h"
+
 namespace swizzle::offload {
 
 using fallback::Array;
@@ -65,26 +67,37 @@ StatusOr<Array> Pass::Upload(const Array& array) {
   return state_.tables[key] = std::move(copy);
 }
 
-StatusOr<Array> Pass::OnDevice(int value) {
+StatusOr<Array> Pass::OnDevice(int value, bool moved) {
   Value& known = At(value);
-  if (known.device.data != nullptr) return known.device;
+  if (!known.device.IsLeftOut()) {
+    if (!moved) {
+      SWIZZLE_ASSIGN_OR_RETURN(known.device, Settled(known.device, *memory_, streams_.device, this));
+    }
+    return known.device;
+  }
   if (program_.IsConstant(value)) {
     SWIZZLE_ASSIGN_OR_RETURN(known.device, program_.Constant(value, streams_.device));
     return known.device;
   }
   const bool keeps = program_.shapes_follow() && program_.IsStable(value);
   if (const auto found = state_.stable.find(value); keeps && found != state_.stable.end()) return found->second;
-  SWIZZLE_ASSIGN_OR_RETURN(known.device, Copied(known.host));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array host, OnHost(value));
+  SWIZZLE_ASSIGN_OR_RETURN(known.device, Copied(host));
   if (keeps) state_.stable[value] = known.device;
   return known.device;
 }
 
-StatusOr<Array> Pass::OnHost(int value) {
+StatusOr<Array> Pass::OnHost(int value, bool moved) {
   Value& known = At(value);
-  if (known.host.data != nullptr) return known.host;
+  if (!known.host.IsLeftOut()) {
+    if (!moved) {
+      SWIZZLE_ASSIGN_OR_RETURN(known.host, Settled(known.host, *host_memory_, streams_.host, nullptr));
+    }
+    return known.host;
+  }
   if (recording_) return MakeError(StatusCode::kInternal, "what is recorded reads the device's memory");
-  SWIZZLE_ASSIGN_OR_RETURN(known.host, host_memory_->Allocate(known.device.dtype, known.device.shape));
-  const Array& device = known.device;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array device, OnDevice(value));
+  SWIZZLE_ASSIGN_OR_RETURN(known.host, host_memory_->Allocate(device.dtype, device.shape));
   if (device.bytes() > 0) {
     streams_.device.Copy(known.host.data.get(), device.data.get(), static_cast<size_t>(device.bytes()));
   }
@@ -151,7 +164,7 @@ StatusOr<Results> Pass::RunOnDevice(int index, const DeviceOperator& function) {
     if (value == kNoValue) continue;
     const bool on_host = function.ReadsOnHost(i);
     if (on_host && !program_.IsStable(value)) recordable_ = false;
-    SWIZZLE_ASSIGN_OR_RETURN(inputs[i], on_host ? OnHost(value) : OnDevice(value));
+    SWIZZLE_ASSIGN_OR_RETURN(inputs[i], on_host ? OnHost(value) : OnDevice(value, function.Takes(i)));
   }
   fallback::Call call(node, program_.program().graph().opset, inputs, *memory_, streams_.device, nullptr, this);
   SWIZZLE_ASSIGN_OR_RETURN(Results results, function.run(call));
@@ -168,10 +181,11 @@ Status Pass::RunOnHost(int index) {
     if (node.inputs[i] == kNoValue) continue;
     const Value& value = At(node.inputs[i]);
     if (ReadsShapesAlone(node)) {
-      inputs[i] = value.host.data != nullptr ? value.host : value.device;
+      inputs[i] = value.host.IsLeftOut() ? value.device : value.host;
       continue;
     }
-    SWIZZLE_ASSIGN_OR_RETURN(inputs[i], OnHost(node.inputs[i]));
+    const bool moved = program_.program().TakesMoved(static_cast<size_t>(index), i);
+    SWIZZLE_ASSIGN_OR_RETURN(inputs[i], OnHost(node.inputs[i], moved));
   }
   SWIZZLE_ASSIGN_OR_RETURN(
       Results results, program_.program().Compute(static_cast<size_t>(index), inputs, *host_memory_, streams_.host));
@@ -190,21 +204,21 @@ Status Pass::FetchOutputs() {
   state_.outputs.resize(outputs.size());
   state_.results.resize(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Value& value = At(outputs[i].value);
-    if (value.host.data != nullptr) {
+    if (!At(outputs[i].value).host.IsLeftOut()) {
       // What is staged belongs to the next run, too.
       recordable_ &= program_.IsStable(outputs[i].value);
-      state_.results[i] = value.host;
+      SWIZZLE_ASSIGN_OR_RETURN(state_.results[i], OnHost(outputs[i].value));
       continue;
     }
-    const auto bytes = static_cast<size_t>(value.device.bytes());
+    SWIZZLE_ASSIGN_OR_RETURN(const Array made, OnDevice(outputs[i].value));
+    const auto bytes = static_cast<size_t>(made.bytes());
     std::shared_ptr<Buffer>& buffer = state_.outputs[i];
     if (buffer == nullptr || buffer->bytes() < bytes) {
       if (recording_) return MakeError(StatusCode::kInternal, "what is recorded has no room for its outputs");
       SWIZZLE_ASSIGN_OR_RETURN(buffer, program_.device().AllocateHost(bytes));
     }
-    if (bytes > 0) streams_.device.Copy(buffer->data(), value.device.data.get(), bytes);
-    state_.results[i] = ArrayIn(buffer, value.device.dtype, value.device.shape);
+    if (bytes > 0) streams_.device.Copy(buffer->data(), made.data.get(), bytes);
+    state_.results[i] = ArrayIn(buffer, made.dtype, made.shape);
   }
   return {};
 }

@@ -29,7 +29,7 @@ class Pass final : private fallback::Device {
 
  private:
   struct Value {
-    fallback::Array host, device;  // data null: not there
+    fallback::Array host, device;  // left out: not there
   };
 
   DeviceStream& stream() override { return streams_.device; }
@@ -44,8 +44,9 @@ class Pass final : private fallback::Device {
 
   Value& At(int value) { return values_[static_cast<size_t>(value)]; }
   const Node& NodeAt(int index) const { return program_.program().graph().nodes[static_cast<size_t>(index)]; }
-  StatusOr<fallback::Array> OnDevice(int value);
-  StatusOr<fallback::Array> OnHost(int value);
+  // The value there. `moved`: it need not be made.
+  StatusOr<fallback::Array> OnDevice(int value, bool moved = false);
+  StatusOr<fallback::Array> OnHost(int value, bool moved = false);
   StatusOr<fallback::Array> Copied(const fallback::Array& host);
   Status RunTurn(const fallback::Program::Turn& turn);
   // Whether the part ran there.

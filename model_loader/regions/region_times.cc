@@ -23,6 +23,16 @@ StatusOr<std::vector<TurnTime>> TimesOf(const fallback::Program& program, std::s
   return times;
 }
 
+// A node has several where its elements are moved when others need them (fallback/moved.h).
+void AddTime(const TurnTime& turn, std::vector<RegionTimes::NodeTime>& nodes) {
+  const auto found = std::ranges::find(nodes, turn.first_node, &RegionTimes::NodeTime::node);
+  if (found == nodes.end()) {
+    nodes.push_back({turn.first_node, turn.time});
+  } else {
+    found->time += turn.time;
+  }
+}
+
 }  // namespace
 
 absl::Duration RegionTimes::Interpreted() const {
@@ -67,7 +77,7 @@ StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& strea
     } else if (turn.part != nullptr) {
       times.attention += turn.time;
     } else {
-      times.interpreted.push_back({turn.first_node, turn.time});
+      AddTime(turn, times.interpreted);
     }
   }
   return times;

@@ -10,7 +10,8 @@ namespace swizzle::cuda {
 
 class CudaFunctions final : public DeviceFunctions {
  public:
-  void Copy(const StridedCopy& call, Stream& stream) const override;    // strided_copy.cu
+  void Copy(const StridedCopy& call, Stream& stream) const override;  // strided_copy.cu
+  void CopyAll(std::span<const StridedCopy> calls, Stream& stream) const override;
   void Map(const Pointwise& call, Stream& stream) const override;       // pointwise.cu
   void Reduce(const RowsReduced& call, Stream& stream) const override;  // rows.cu, down to Normalise
   void Sum(const RowsSummed& call, Stream& stream) const override;

@@ -131,6 +131,38 @@ TEST_F(DeviceFunctionsTest, CopyAnyStrides) {
   }
 }
 
+// Parts of a tensor that come together in another, of elements that are 16 bytes where they are neighbours; more than
+// one launch takes, one in tiles, one of no elements.
+TEST_F(DeviceFunctionsTest, CopyManyAtOnce) {
+  constexpr int64_t kParts = 30, kRows = 8, kLine = 16;
+  const Twin<uint32_t> from = Numbers<uint32_t>(kParts * kRows * kLine, 1000);
+  const auto check = [&](size_t element_bytes, int64_t pitch) {
+    Twin<uint32_t> to = TwinOf(std::vector<uint32_t>(kParts * kRows * kLine));
+    ExpectSame(to, [&](const DeviceFunctions& functions, bool on_device) {
+      std::vector<StridedCopy> copies;
+      const int64_t each = static_cast<int64_t>(element_bytes / sizeof(uint32_t)), line = kLine / each;
+      for (int64_t part = 0; part < kParts; ++part) {
+        const int64_t place = (part * 7 + 3) % kParts;
+        StridedCopy copy{.element_bytes = element_bytes,
+                         .rank = 2,
+                         .dims = {kRows, line},
+                         .from_strides = {line, 1},
+                         .to_strides = {line, 1},
+                         .from = At(from, on_device) + part * pitch,
+                         .to = At(to, on_device) + place * kRows * kLine};
+        if (part == 4) copy.dims = {line, kRows}, copy.from_strides = {1, line}, copy.to_strides = {kRows, 1};
+        if (part == 5) copy.dims[0] = 0;
+        copies.push_back(copy);
+      }
+      functions.CopyAll(copies, *stream_);
+    });
+  };
+  check(4, kRows * kLine);
+  check(4, kRows * kLine - 3);
+  check(8, kRows * kLine);
+  check(16, kRows * kLine);
+}
+
 TEST_F(DeviceFunctionsTest, MapEachFunction) {
   const Twin<float> a = Floats(6 * 50), b = Floats(50), c = Floats(6);
   const Twin<uint8_t> condition = Numbers<uint8_t>(300, 2);

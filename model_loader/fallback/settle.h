@@ -1,0 +1,34 @@
+// Arrays that are not made yet (moved.h), and how they are.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_SETTLE_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_SETTLE_H_
+
+#include <optional>
+#include <utility>
+
+#include "model_loader/fallback/call.h"
+#include "model_loader/fallback/moved.h"
+
+namespace swizzle::fallback {
+
+// The array with its elements, copied once where they do not lie one after another; itself, where it is made. `memory`
+// and `stream` are where it lies: `device`'s, or, where that is null, the host's. RESOURCE_EXHAUSTED beyond a limit.
+StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Device* device);
+
+// Of this shape, where the call runs: not made yet, or made where that is as cheap.
+StatusOr<Array> Unsettled(Call& call, Shape shape, Moved moved);
+
+// What `move` makes of the array, which need not be made: `move` is asked for the array as it lies, or, where it has
+// nothing for that, for a made one, of which it must have something. REQUIRES: the shape has elements.
+template <typename Move>
+StatusOr<Array> MovedBy(Call& call, const Array& array, Shape shape, const Move& move) {
+  if (std::optional<Moved> moved = move(MovedOf(array))) {
+    const bool too_many = array.moved != nullptr && array.place == Place::kDevice && moved->rank() > kMaxStridedRank;
+    if (!too_many) return Unsettled(call, std::move(shape), *std::move(moved));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Array made, Settled(array, call.memory(), call.stream(), call.device()));
+  return Unsettled(call, std::move(shape), *move(MovedOf(made)));
+}
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_SETTLE_H_
