@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxStates = 4096;
 
-// How each value is stored that a later layer, or the caller, still reads.
+// How each value is stored that a later layer still reads.
 using LiveValues = std::map<int, Storage>;
 
 struct Trace {
@@ -21,14 +21,24 @@ struct Trace {
 
 using States = std::map<LiveValues, Trace>;
 
-// The last layer that reads each value; layers.size() for the network's outputs.
-std::map<int, size_t> LastReads(std::span<const LayerOptions> layers, std::span<const StoredValue> network_outputs) {
+// The last layer that reads each value.
+std::map<int, size_t> LastReads(std::span<const LayerOptions> layers) {
   std::map<int, size_t> last;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (int value : layers[i].inputs) last[value] = i;
   }
-  for (const StoredValue& output : network_outputs) last[output.value] = layers.size();
   return last;
+}
+
+// What it costs to give a value out, if it is one of the network's outputs, the same perhaps several times. It counts
+// where the value is made: of many outputs, few are then alive at once.
+double OutputConversions(int value, const Storage& from, std::span<const StoredValue> network_outputs,
+                         const ConversionCost& conversion_cost) {
+  double cost = 0.0;
+  for (const StoredValue& output : network_outputs) {
+    if (output.value == value && output.storage != from) cost += conversion_cost(value, from, output.storage);
+  }
+  return cost;
 }
 
 double InputConversions(const LayerOptions& layer, const LayerOption& option, const LiveValues& live,
@@ -74,13 +84,19 @@ std::vector<size_t> CheapestOptions(const LayerOptions& layer) {
 
 // All states after layer `index`. Traces point into `states`, which must outlive the result.
 States Advance(const States& states, const LayerOptions& layer, size_t index, const std::map<int, size_t>& last_reads,
-               const ConversionCost& conversion_cost) {
+               std::span<const StoredValue> network_outputs, const ConversionCost& conversion_cost) {
   States next;
   const std::vector<size_t> options = CheapestOptions(layer);
+  std::vector<double> own_costs;
+  for (const size_t o : options) {
+    const LayerOption& option = layer.options[o];
+    own_costs.push_back(option.cost + OutputConversions(layer.output, option.output, network_outputs, conversion_cost));
+  }
   for (const auto& [live, trace] : states) {
-    for (const size_t o : options) {
+    for (size_t i = 0; i < options.size(); ++i) {
+      const size_t o = options[i];
       const LayerOption& option = layer.options[o];
-      const double cost = trace.cost + option.cost + InputConversions(layer, option, live, conversion_cost);
+      const double cost = trace.cost + own_costs[i] + InputConversions(layer, option, live, conversion_cost);
       LiveValues after = live;
       for (int value : layer.inputs) {
         if (last_reads.at(value) == index) after.erase(value);
@@ -98,7 +114,7 @@ States Advance(const States& states, const LayerOptions& layer, size_t index, co
 
 std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<const StoredValue> network_inputs,
                                std::span<const StoredValue> network_outputs, const ConversionCost& conversion_cost) {
-  const std::map<int, size_t> last_reads = LastReads(layers, network_outputs);
+  const std::map<int, size_t> last_reads = LastReads(layers);
   LiveValues arriving;
   for (const StoredValue& input : network_inputs) arriving[input.value] = input.storage;
 
@@ -106,17 +122,12 @@ std::vector<int> ChooseOptions(std::span<const LayerOptions> layers, std::span<c
   history[0].emplace(std::move(arriving), Trace{});
   for (size_t i = 0; i < layers.size(); ++i) {
     SWIZZLE_CHECK(!layers[i].options.empty());
-    history[i + 1] = Advance(history[i], layers[i], i, last_reads, conversion_cost);
+    history[i + 1] = Advance(history[i], layers[i], i, last_reads, network_outputs, conversion_cost);
   }
 
   const Trace* best = nullptr;
-  double best_cost = 0.0;
   for (const auto& [live, trace] : history.back()) {
-    double cost = trace.cost;
-    for (const auto& [value, storage] : network_outputs) {
-      if (live.at(value) != storage) cost += conversion_cost(value, live.at(value), storage);
-    }
-    if (best == nullptr || cost < best_cost) best = &trace, best_cost = cost;
+    if (best == nullptr || trace.cost < best->cost) best = &trace;
   }
   std::vector<int> chosen(layers.size());
   for (size_t i = layers.size(); i-- > 0; best = best->before) chosen[i] = best->option;

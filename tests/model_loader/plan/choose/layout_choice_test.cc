@@ -75,6 +75,19 @@ TEST(LayoutChoiceTest, ValuesArriveAndLeaveAsTheyAreSaidTo) {
   EXPECT_EQ(choose(kN, kRounded), 1);
 }
 
+TEST(LayoutChoiceTest, OfManyOutputsEachCountsItsConversion) {
+  // Panels are faster by less than what it costs to give each value out. All alive at once would be 2^30 states.
+  constexpr int kLayers = 30;
+  std::vector<LayerOptions> layers;
+  std::vector<StoredValue> outputs;
+  for (int i = 0; i < kLayers; ++i) {
+    layers.push_back(Chain(i, i + 1, {{kN, kN, 3.0}, {kP, kP, 2.5}}));
+    outputs.push_back({i + 1, kN});
+  }
+  EXPECT_EQ(ChooseOptions(layers, std::vector<StoredValue>{{0, kN}}, outputs, Flat(1.0)), std::vector<int>(kLayers, 0));
+  EXPECT_EQ(ChooseOptions(layers, std::vector<StoredValue>{{0, kN}}, outputs, Flat(0.4)), std::vector<int>(kLayers, 1));
+}
+
 TEST(LayoutChoiceTest, AnImpossibleConversionIsAvoided) {
   const auto cost = [](int, Storage from, Storage to) {
     return from == kB || to == kB ? std::numeric_limits<double>::infinity() : 1.0;
