@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "model_loader/onnx/graph_additions.h"
@@ -96,6 +98,13 @@ class Writer {
     attribute.set_name(name);
     attribute.set_type(onnx::AttributeProto::FLOAT);
     attribute.set_f(value);
+  }
+
+  static void SetString(onnx::NodeProto& node, const char* name, std::string_view value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::STRING);
+    attribute.set_s(std::string(value));
   }
 
   std::string AddFloats(const std::string& wanted, const Shape& shape, const std::vector<float>& values) {
@@ -210,9 +219,83 @@ class Writer {
         return result;
       case Op::kFunction:
         return WriteFunction(layer.function(), inputs[0], result);
+      case Op::kConcat:
+        return WriteConcat(layer, std::move(inputs), result);
+      case Op::kSlice:
+        return WriteSlice(layer, inputs[0], result);
+      case Op::kResize:
+        return WriteResize(layer, inputs[0], result);
+      case Op::kDepthToSpace: {
+        onnx::NodeProto& node = AddNode("DepthToSpace", inputs, result);
+        SetInt(node, "blocksize", layer.space_block().block);
+        SetString(node, "mode", layer.space_block().places_first ? "DCR" : "CRD");
+        return result;
+      }
+      case Op::kTranspose:
+        return WriteTranspose(layer, inputs[0], result);
       default:
         return Unimplemented(OpName(layer.op), " cannot be written as ONNX");
     }
+  }
+
+  // The value in another shape, by a name of its own.
+  std::string Reshaped(const std::string& input, const Shape& shape) {
+    std::string name = additions_.Fresh(input + ".reshaped");
+    Reshape(input, shape, name);
+    return name;
+  }
+
+  std::string WriteConcat(const Layer& layer, Names inputs, const std::string& result) {
+    if (!layer.parts().of_planes) {
+      SetInt(AddNode("Concat", inputs, result), "axis", 1);
+      return result;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const NetworkValue& value = network_.values[layer.inputs[i]];
+      inputs[i] = Reshaped(inputs[i], {network_.batch_size, value.channels, 1, value.height * value.width});
+    }
+    const std::string flat = additions_.Fresh(result + ".flat");
+    SetInt(AddNode("Concat", inputs, flat), "axis", 3);
+    Reshape(flat, FourDimensions(network_.values[layer.output]), result);
+    return result;
+  }
+
+  std::string WriteSlice(const Layer& layer, const std::string& input, const std::string& result) {
+    const auto list = [&](const char* name, int64_t number) {
+      return additions_.AddInitializer(result + name, onnx::TensorProto::INT64, {1}, std::vector<int64_t>{number});
+    };
+    const int64_t first = layer.channel_range().first, end = first + network_.values[layer.output].channels;
+    AddNode("Slice", {input, list(".starts", first), list(".ends", end), list(".axes", 1)}, result);
+    return result;
+  }
+
+  // By scales, since sizes name the batch. One that the model gives by a size has to make that size again.
+  std::string WriteResize(const Layer& layer, const std::string& input, const std::string& result) {
+    const Resampling& how = layer.resampling();
+    const NetworkValue &from = network_.values[layer.inputs[0]], &to = network_.values[layer.output];
+    const auto scale_of = [](float given, int64_t in, int64_t out) {
+      if (given != 0.0f) return given;
+      auto scale = static_cast<float>(static_cast<double>(out) / static_cast<double>(in));
+      while (std::floor(static_cast<float>(in) * scale) < static_cast<float>(out))
+        scale = std::nextafter(scale, kInfinity);
+      return scale;
+    };
+    const std::vector<float> scales = {1.0f, 1.0f, scale_of(how.scale_h, from.height, to.height),
+                                       scale_of(how.scale_w, from.width, to.width)};
+    onnx::NodeProto& node = AddNode("Resize", {input, "", AddFloats(result + ".scales", {4}, scales)}, result);
+    SetString(node, "mode", how.linear ? "linear" : "nearest");
+    SetString(node, "coordinate_transformation_mode", CoordinatesName(how.coordinates));
+    SetString(node, "nearest_mode", NearestName(how.nearest));
+    return result;
+  }
+
+  std::string WriteTranspose(const Layer& layer, const std::string& input, const std::string& result) {
+    const NetworkValue& from = network_.values[layer.inputs[0]];
+    const std::string matrix = Reshaped(input, {network_.batch_size, from.channels, from.height * from.width});
+    const std::string turned = additions_.Fresh(result + ".turned");
+    SetInts(AddNode("Transpose", {matrix}, turned), "perm", {0, 2, 1});
+    Reshape(turned, FourDimensions(network_.values[layer.output]), result);
+    return result;
   }
 
   static void SetWindow(onnx::NodeProto& node, const Window& window) {
@@ -254,14 +337,10 @@ class Writer {
       case FunctionKind::kSilu:
         gated("Sigmoid");
         return result;
-      case FunctionKind::kHardSwish: {
-        onnx::NodeProto& gate = gated("HardSigmoid");
-        SetFloat(gate, "alpha", function.alpha);
-        SetFloat(gate, "beta", function.beta);
-        return result;
-      }
+      case FunctionKind::kHardSwish:
       case FunctionKind::kHardSigmoid: {
-        onnx::NodeProto& node = AddNode("HardSigmoid", {input}, result);
+        onnx::NodeProto& node =
+            function.kind == FunctionKind::kHardSwish ? gated("HardSigmoid") : AddNode("HardSigmoid", {input}, result);
         SetFloat(node, "alpha", function.alpha);
         SetFloat(node, "beta", function.beta);
         return result;
@@ -270,10 +349,24 @@ class Writer {
         SetFloat(AddNode("LeakyRelu", {input}, result), "alpha", function.alpha);
         return result;
       case FunctionKind::kGelu:
+        return WriteGelu(input, result);
       case FunctionKind::kGeluTanh:
         break;
     }
     return Unimplemented(FunctionKindName(function.kind), " cannot be written as ONNX");
+  }
+
+  // As exporters write it below opset 20: x / 2 * (1 + erf(x / sqrt(2))).
+  std::string WriteGelu(const std::string& input, const std::string& result) {
+    const auto scalar = [&](const char* name, float number) { return AddFloats(result + name, {}, {number}); };
+    const std::string root = additions_.Fresh(result + ".root"), erf = additions_.Fresh(result + ".erf"),
+                      sum = additions_.Fresh(result + ".one_more"), product = additions_.Fresh(result + ".product");
+    AddNode("Div", {input, scalar(".sqrt2", std::numbers::sqrt2_v<float>)}, root);
+    AddNode("Erf", {root}, erf);
+    AddNode("Add", {erf, scalar(".one", 1.0f)}, sum);
+    AddNode("Mul", {input, sum}, product);
+    AddNode("Mul", {product, scalar(".half", 0.5f)}, result);
+    return result;
   }
 
   std::string WriteConv(const Layer& layer, const std::string& result) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "model_loader/semantics/whole_numbers.h"
@@ -16,9 +18,26 @@ namespace {
 constexpr float kMostWhole = 127.0f;  // of a weight: as far from 0 below as above
 
 bool IsConvolution(const Layer& layer) { return layer.op == Op::kConv || layer.op == Op::kDepthwiseConv; }
-bool KeepsNumbers(const Layer& layer) { return layer.op == Op::kMaxPool || layer.op == Op::kReshape; }
+// Whether its output has nothing but numbers of its inputs: then all are the same whole numbers.
+bool KeepsNumbers(const Layer& layer) {
+  switch (layer.op) {
+    case Op::kMaxPool:
+    case Op::kReshape:
+    case Op::kConcat:
+    case Op::kSlice:
+      return true;
+    case Op::kResize:
+      return !layer.resampling().linear;
+    default:
+      return false;
+  }
+}
+// Layers that read whole numbers, and those that do where their output is of such.
 bool CountsInWholes(const Layer& layer) {
   return IsConvolution(layer) || layer.op == Op::kAdd || layer.op == Op::kAveragePool;
+}
+bool MayCountInWholes(const Layer& layer) {
+  return layer.op == Op::kFunction || layer.op == Op::kMultiply || layer.op == Op::kScale;
 }
 
 double Decibels(double signal, double noise) {
@@ -29,18 +48,26 @@ double Decibels(double signal, double noise) {
 class Quantiser {
  public:
   Quantiser(Network& network, std::span<const Observer> observers, const QuantiseOptions& options)
-      : network_(network), observers_(observers), options_(options), wanted_(network.values.size()) {}
+      : network_(network),
+        observers_(observers),
+        options_(options),
+        wanted_(network.values.size()),
+        holdable_(network.values.size()),
+        reads_(network.layers.size()),
+        alike_(network.values.size()) {}
 
   StatusOr<std::vector<QuantisedLayer>> Run() {
     SWIZZLE_RETURN_IF_ERROR(FindSkipped());
+    FindHoldable();
     FindWanted();
-    for (const NetworkPort& port : network_.inputs) QuantiseInput(port.value);
-    for (Layer& layer : network_.layers) QuantiseOutput(layer);
+    FindAlike();
+    for (const NetworkPort& port : network_.inputs) QuantiseBehind(port.value, 0);
+    for (size_t i = 0; i < network_.layers.size(); ++i) QuantiseOutput(i);
     std::vector<QuantisedLayer> results;
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       if (IsConvolution(network_.layers[i])) results.push_back(QuantiseWeight(static_cast<int>(i)));
     }
-    PutInputsFirst();
+    PutInserted();
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
     return results;
   }
@@ -75,18 +102,68 @@ class Quantiser {
     return {};
   }
 
+  // Values that what makes them could make as whole numbers. Inputs that arrive as such have a scale that nothing else
+  // is joined to.
+  void FindHoldable() {
+    std::vector<bool> given(network_.values.size());
+    for (const NetworkPort& port : network_.inputs) {
+      given[port.value] = holdable_[port.value] = network_.values[port.value].quantisation.has_value();
+    }
+    for (const Layer& layer : network_.layers) {
+      if (!KeepsNumbers(layer)) {
+        holdable_[layer.output] = TraitsOf(layer.op).Has(OpTraits::kClamps);
+        continue;
+      }
+      given[layer.output] = std::ranges::any_of(layer.inputs, [&](int value) { return given[value]; });
+      const bool any = std::ranges::any_of(layer.inputs, [&](int value) { return holdable_[value]; });
+      holdable_[layer.output] = any && (layer.inputs.size() == 1 || !given[layer.output]);
+    }
+  }
+
   // Values that a layer would read as whole numbers, from the last layer to the first.
   void FindWanted() {
     for (size_t i = network_.layers.size(); i-- > 0;) {
       const Layer& layer = network_.layers[i];
-      const bool wants = KeepsNumbers(layer) ? wanted_[layer.output] : CountsInWholes(layer) && !skipped_[i];
-      for (const int value : layer.inputs) wanted_[value] = wanted_[value] || wants;
+      const bool makes = wanted_[layer.output] && holdable_[layer.output];
+      reads_[i] = KeepsNumbers(layer)       ? makes
+                  : MayCountInWholes(layer) ? makes && !skipped_[i]
+                                            : CountsInWholes(layer) && !skipped_[i];
+      for (const int value : layer.inputs) wanted_[value] = wanted_[value] || reads_[i];
     }
   }
 
-  // Behind an input that is wanted comes a layer that quantises it, for all who read it.
-  void QuantiseInput(int value) {
-    if (!wanted_[value] || network_.values[value].quantisation) return;  // it may arrive as whole numbers
+  // Joins values of which one has numbers of the other.
+  void FindAlike() {
+    std::iota(alike_.begin(), alike_.end(), 0);
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      const Layer& layer = network_.layers[i];
+      if (!KeepsNumbers(layer) || !reads_[i]) continue;
+      for (const int value : layer.inputs) alike_[OneOf(value)] = OneOf(layer.output);
+    }
+    for (int value = 0; value < std::ssize(alike_); ++value) members_[OneOf(value)].push_back(value);
+  }
+
+  // The one that stands for all that are joined with the value.
+  int OneOf(int value) {
+    while (alike_[value] != value) value = alike_[value] = alike_[alike_[value]];
+    return value;
+  }
+
+  // By what was seen of the one among them that reaches furthest.
+  Quantised ChosenFor(int value) {
+    Quantised widest;
+    bool any = false;
+    for (const int member : members_[OneOf(value)]) {
+      const Quantised its = observers_[static_cast<size_t>(member)].Choose(options_.observer);
+      if (!any || its.scale > widest.scale) widest = its;
+      any = true;
+    }
+    return widest;
+  }
+
+  // What is wanted, and not made as whole numbers, is quantised by a layer of its own, before layer `place`.
+  void QuantiseBehind(int value, size_t place) {
+    if (!wanted_[value] || holdable_[value]) return;
     const int quantised = static_cast<int>(network_.values.size());
     network_.values.push_back(network_.values[value]);
     network_.values.back().name += ".quantised";
@@ -95,10 +172,12 @@ class Quantiser {
     layer.name = network_.values.back().name;
     layer.inputs = {value};
     layer.output = quantised;
-    Hold(layer, observers_[static_cast<size_t>(value)].Choose(options_.observer));
-    for (Layer& reader : network_.layers) std::ranges::replace(reader.inputs, value, quantised);
+    Hold(layer, ChosenFor(value));
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      if (reads_[i]) std::ranges::replace(network_.layers[i].inputs, value, quantised);
+    }
     originals_[quantised] = value;
-    first_.push_back(std::move(layer));
+    inserted_[place].push_back(std::move(layer));
   }
 
   // The layer's output is of these whole numbers, and within their range.
@@ -111,13 +190,14 @@ class Quantiser {
     network_.values[layer.output].quantisation = Quantisation{as.dtype, {as.scale}, std::move(zero_points)};
   }
 
-  void QuantiseOutput(Layer& layer) {
-    NetworkValue& output = network_.values[layer.output];
+  void QuantiseOutput(size_t index) {
+    Layer& layer = network_.layers[index];
     if (!wanted_[layer.output]) return;
+    if (!holdable_[layer.output]) return QuantiseBehind(layer.output, index + 1);
     if (KeepsNumbers(layer)) {
-      output.quantisation = network_.values[layer.inputs[0]].quantisation;
-    } else if (TraitsOf(layer.op).Has(OpTraits::kClamps)) {
-      Hold(layer, observers_[static_cast<size_t>(layer.output)].Choose(options_.observer));
+      network_.values[layer.output].quantisation = network_.values[layer.inputs[0]].quantisation;
+    } else {
+      Hold(layer, ChosenFor(layer.output));
     }
   }
 
@@ -174,18 +254,29 @@ class Quantiser {
     }
   }
 
-  void PutInputsFirst() {
-    network_.layers.insert(network_.layers.begin(), std::make_move_iterator(first_.begin()),
-                           std::make_move_iterator(first_.end()));
+  void PutInserted() {
+    std::vector<Layer> layers;
+    for (size_t i = 0; i <= network_.layers.size(); ++i) {
+      if (const auto before = inserted_.find(i); before != inserted_.end()) {
+        std::ranges::move(before->second, std::back_inserter(layers));
+      }
+      if (i < network_.layers.size()) layers.push_back(std::move(network_.layers[i]));
+    }
+    network_.layers = std::move(layers);
   }
 
   Network& network_;
   const std::span<const Observer> observers_;
   const QuantiseOptions& options_;
-  std::vector<bool> wanted_;      // values of the network as given, as whole numbers
-  std::vector<bool> skipped_;     // layers
-  std::map<int, int> originals_;  // the input that a new value is
-  std::vector<Layer> first_;      // which quantise the inputs
+  // Of the network as given, by value and by layer.
+  std::vector<bool> wanted_;                       // values, as whole numbers
+  std::vector<bool> holdable_;                     // values that what makes them could make so
+  std::vector<bool> reads_;                        // layers that read whole numbers
+  std::vector<bool> skipped_;                      // layers
+  std::vector<int> alike_;                         // another value of the same whole numbers, or itself
+  std::map<int, std::vector<int>> members_;        // values, by OneOf
+  std::map<int, int> originals_;                   // the value that a new one is
+  std::map<size_t, std::vector<Layer>> inserted_;  // before a layer, new ones
 };
 
 }  // namespace

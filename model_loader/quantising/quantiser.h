@@ -2,7 +2,9 @@
 // of them, or, over tokens, each token when the network runs. Free functions on value types.
 //
 // An activation is quantised where a layer that has whole numbers reads it, weights where a convolution reads such an
-// activation. Softmax, functions and products stay in real numbers, and so do the outputs of the network.
+// activation. Values of which one has nothing but numbers of the other (Concat, Slice, MaxPool, the nearest of a
+// Resize) share a scale. Functions and products are of whole numbers where what reads them is. Softmax stays in real
+// numbers, and so do the outputs of the network.
 #ifndef SWIZZLE_MODEL_LOADER_QUANTISING_QUANTISER_H_
 #define SWIZZLE_MODEL_LOADER_QUANTISING_QUANTISER_H_
 

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
 #include "tests/support/status_matchers.h"
@@ -69,6 +70,34 @@ TEST(QuantiserTest, ConvolutionsReadWholeNumbersAndHoldThem) {
   }
   EXPECT_GT(quantised, 0u);
   EXPECT_TRUE(network.Validate().ok());
+}
+
+TEST(QuantiserTest, WhatIsOnlyMovedHasOneScale) {
+  const Network real = testing::MakeRandomDetector();
+  Network network = real;
+  std::vector<Observer> seen = SeenOf(real);
+  const Layer& joined = *std::ranges::find(real.layers, Op::kConcat, &Layer::op);
+  std::vector<float> wide(static_cast<size_t>(real.values[joined.inputs[1]].elements()), 1.0f);
+  wide[0] = 9.0f;
+  Observer& widest = seen[static_cast<size_t>(joined.inputs[1])] = Observer();
+  widest.SeeRange(wide);
+  widest.SeeValues(wide, real.values[joined.inputs[1]].channels);
+  const auto layers = QuantiseNetwork(network, seen, {});
+  ASSERT_TRUE(layers.ok()) << layers.status();
+  int moved = 0;
+  for (const Layer& layer : network.layers) {
+    const bool moves =
+        layer.op == Op::kConcat || layer.op == Op::kSlice || (layer.op == Op::kResize && !layer.resampling().linear);
+    const auto& output = network.values[layer.output].quantisation;
+    if (!moves || !output) continue;
+    ++moved;
+    for (const int input : layer.inputs) EXPECT_EQ(network.values[input].quantisation, output) << layer.name;
+  }
+  EXPECT_GE(moved, 2);
+  EXPECT_FLOAT_EQ(network.values[joined.output].quantisation->Of(0).scale, 9.0f / 255.0f);
+  for (const QuantisedLayer& layer : *layers) {
+    EXPECT_FALSE(layer.skipped) << layer.name;
+  }
 }
 
 TEST(QuantiserTest, SkippedLayersStayAsTheyAre) {
