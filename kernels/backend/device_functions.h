@@ -151,6 +151,7 @@ struct HeadsAttended {
   int64_t channels = 0, value_channels = 0;                 // of a head: of queries and keys; of values and the result
   float scale = 1.0f;
   HeadView query, key, value, bias;
+  int64_t bias_turns = 0;  // so many sequences have biases, which those behind them have again, in turn; 0: all
   float* to = nullptr;
   int64_t to_sequence_stride = 0, to_head_stride = 0, to_token_stride = 0;
 };

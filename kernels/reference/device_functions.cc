@@ -253,7 +253,8 @@ void HostFunctions::Attend(const HeadsAttended& call, Stream& stream) const {
       const float* const key = line(call.key, sequence, head, k);
       scores[k] = static_cast<float>(std::inner_product(query, query + call.channels, key, 0.0));
     }
-    const float* const bias = call.bias.data == nullptr ? nullptr : line(call.bias, sequence, head, token);
+    const int64_t turn = call.bias_turns > 0 ? sequence % call.bias_turns : sequence;
+    const float* const bias = call.bias.data == nullptr ? nullptr : line(call.bias, turn, head, token);
     Softmax({.length = call.keys, .scale = call.scale, .from = scores.data(), .bias = bias, .to = scores.data()},
             stream);
     float* const to =

@@ -33,7 +33,7 @@ StatusOr<double> Call::RealScalar(size_t i, double absent) {
   if (!Has(i)) return absent;
   if (In(i).elements() != 1)
     return InvalidArgument("input ", i, " has shape ", ShapeText(In(i).shape), "; it must have one element");
-  SWIZZLE_ASSIGN_OR_RETURN(const Array real, As(In(i), DType::kFloat64));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array real, Convert(host_memory(), In(i), DType::kFloat64));
   return real.As<double>()[0];
 }
 

@@ -75,9 +75,8 @@ class Call {
   // An array to be filled.
   StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
   // The same on the host, wherever the call runs, and then where it runs.
-  StatusOr<Array> NewTable(DType dtype, Shape shape) {
-    return (device_ == nullptr ? memory_ : device_->host()).Allocate(dtype, std::move(shape));
-  }
+  StatusOr<Array> NewTable(DType dtype, Shape shape) { return host_memory().Allocate(dtype, std::move(shape)); }
+  Memory& host_memory() { return device_ == nullptr ? memory_ : device_->host(); }
   StatusOr<Array> Placed(const Array& table) { return device_ == nullptr ? table : device_->Upload(table); }
   StatusOr<Array> As(const Array& array, DType dtype) { return Convert(memory_, array, dtype); }
   // Input i as FP32.

@@ -115,7 +115,7 @@ constexpr OperatorFunction kFunctions[] = {
     {"OneHot", One<OneHot>},
     {"Or", One<Or>},
     {"PRelu", One<PRelu>},
-    {"Pad", One<Pad>},
+    {"Pad", One<Pad>, TakesMoved::kFirst},
     {"Pow", One<Pow>},
     {"QGemm", One<QGemm>},
     {"QLinearAdd", One<QLinearAdd>},

@@ -201,6 +201,29 @@ std::optional<Moved> SlicedMoved(Moved moved, std::span<const SliceRange> ranges
   return moved;
 }
 
+std::optional<Moved> PaddedMoved(Moved moved, std::span<const int64_t> before, std::span<const int64_t> after,
+                                 const Array& filler) {
+  moved.sources.push_back(filler);
+  const size_t source = moved.sources.size() - 1;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i] == 0 && after[i] == 0) continue;
+    const auto d = Unsplit(moved, i);
+    if (!d) return std::nullopt;
+    const int64_t extent = moved.dims[*d];
+    for (Box& box : moved.boxes) box.start[*d] += before[i];
+    moved.dims[*d] += before[i] + after[i];
+    for (const auto& [start, count] : {std::pair<int64_t, int64_t>(0, before[i]), {before[i] + extent, after[i]}}) {
+      if (count == 0) continue;
+      Box& slab = moved.boxes.emplace_back(
+          Box{Shape(moved.dims.size(), 0), moved.dims, source, 0, Shape(moved.dims.size(), 0)});
+      slab.start[*d] = start;
+      slab.extent[*d] = count;
+    }
+    if (moved.boxes.size() > Moved::kMostBoxes) return std::nullopt;
+  }
+  return moved;
+}
+
 std::optional<Moved> BroadcastMoved(Moved moved, const Shape& shape) {
   while (moved.splits.size() < shape.size()) moved.splits.insert(moved.splits.begin(), 0);
   for (size_t i = 0; i < shape.size(); ++i) {

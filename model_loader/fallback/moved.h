@@ -51,6 +51,11 @@ Moved TransposedMoved(const Moved& moved, std::span<const int64_t> order);
 // A range of each dimension. Nothing where boxes would have to be cut too often. REQUIRES: no count is 0.
 std::optional<Moved> SlicedMoved(Moved moved, std::span<const SliceRange> ranges);
 
+// With `before` and `after` of each dimension more around it, all of them `filler`, an array of one element. Nothing
+// where boxes would have to be cut too often. REQUIRES: no amount is negative.
+std::optional<Moved> PaddedMoved(Moved moved, std::span<const int64_t> before, std::span<const int64_t> after,
+                                 const Array& filler);
+
 // Repeated along dimensions of 1 and in front. Nothing where boxes would have to be cut too often.
 // REQUIRES: it broadcasts to `shape`, which has elements.
 std::optional<Moved> BroadcastMoved(Moved moved, const Shape& shape);

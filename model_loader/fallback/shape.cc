@@ -325,9 +325,9 @@ StatusOr<Array> Pad(Call& call) {
   if (call.opset() >= 11) {
     SWIZZLE_ASSIGN_OR_RETURN(value, call.RealScalar(2, 0.0));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(Array real, call.New(DType::kFloat64, {}));
+  SWIZZLE_ASSIGN_OR_RETURN(Array real, call.NewTable(DType::kFloat64, {}));
   real.Mutable<double>()[0] = value;
-  SWIZZLE_ASSIGN_OR_RETURN(const Array filler, call.As(real, x.dtype));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array filler, Convert(call.host_memory(), real, x.dtype));
   constexpr int64_t kMaxAmount = int64_t{1} << 31;
   Shape shape = x.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -336,13 +336,23 @@ StatusOr<Array> Pad(Call& call) {
     shape[d] = sane ? shape[d] + before + after : -1;
     if (shape[d] < 0) return InvalidArgument("dimension ", d, " is padded by ", before, " and ", after);
   }
+  const std::span<const int64_t> before = std::span(amounts).first(shape.size()),
+                                 after = std::span(amounts).last(shape.size());
+  const bool grows = std::ranges::all_of(amounts, [](int64_t amount) { return amount >= 0; });
+  if (grows && shape == x.shape) return x;
+  if (grows && mode == "constant" && x.elements() > 0) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Array placed, call.Placed(filler));
+    return MovedBy(call, x, shape, [&](Moved moved) { return PaddedMoved(std::move(moved), before, after, placed); });
+  }
+  if (call.device() != nullptr) return Unimplemented("a device pads with numbers alone");
+  SWIZZLE_ASSIGN_OR_RETURN(const Array made, Settled(x, call.memory(), call.stream(), nullptr));
   SWIZZLE_ASSIGN_OR_RETURN(const IndexMaps maps, NewIndexMaps(call, shape));
   for (size_t d = 0; d < shape.size(); ++d) {
     for (int64_t i = 0; i < shape[d]; ++i) {
       maps.of[d][static_cast<size_t>(i)] = PaddedSource(i - amounts[d], x.shape[d], mode);
     }
   }
-  return Picked(call, x, maps, filler.data.get());
+  return Picked(call, made, maps, filler.data.get());
 }
 
 StatusOr<Array> DepthToSpace(Call& call) {

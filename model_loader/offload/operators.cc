@@ -68,6 +68,7 @@ constexpr DeviceOperator kOperators[] = {
     {"Not", One<Unary<PointOp::kNot>>},
     {"Or", One<Binary<PointOp::kOr>>},
     {"PRelu", One<Binary<PointOp::kPRelu>>},
+    {"Pad", One<fallback::Pad>, kSecond | kThird | kFourth, TakesMoved::kFirst},
     {"Pow", One<Pow>},
     {"Reciprocal", One<Unary<PointOp::kReciprocal>>},
     {"ReduceL2", One<ReduceL2>, kSecond},

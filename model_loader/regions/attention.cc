@@ -43,6 +43,8 @@ class Finder {
  private:
   const Node& NodeAt(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
 
+  const std::optional<Shape>& ShapeOf(int value) const { return survey_.shapes[static_cast<size_t>(value)]; }
+
   // The node that makes the value for one reader alone, or -1.
   int OnlyMaker(int value) const {
     const auto found = makers_.find(value);
@@ -161,6 +163,7 @@ class Finder {
       }
       if (node.op == "Add" && WalkSum(maker, factor, found)) return;
       if (node.op == "Where" && WalkWhere(maker, factor, found)) return;
+      if (AddsByTurns(maker, factor, found)) return;
       if (AddsPlaces(value, factor, found)) return;
     }
     found.views.terms.push_back({.number = factor, .order = {}});
@@ -194,6 +197,29 @@ class Finder {
     found.inputs.push_back(node.inputs[0]);
     Walk(node.inputs[first ? 2 : 1], factor, found);
     return true;
+  }
+
+  // What is added once the sequences are split in two, [images, windows, heads, queries, keys], and put together again.
+  bool AddsByTurns(int joins, float factor, Found& found) const {
+    if (NodeAt(joins).op != "Reshape") return false;
+    const int sum = OnlyMaker(NodeAt(joins).inputs[0]);
+    if (sum < 0 || NodeAt(sum).op != "Add") return false;
+    for (const size_t first : {0, 1}) {
+      const int split = OnlyMaker(NodeAt(sum).inputs[first]), numbers = NodeAt(sum).inputs[1 - first];
+      if (split < 0 || NodeAt(split).op != "Reshape") continue;
+      const auto &scores = ShapeOf(NodeAt(split).inputs[0]), &all = ShapeOf(NodeAt(split).outputs[0]),
+                 &again = ShapeOf(NodeAt(joins).outputs[0]), &given = ShapeOf(numbers);
+      if (!scores || !all || !given || again != scores || scores->size() != 4 || all->size() != 5) continue;
+      const bool keeps = std::equal(scores->begin() + 1, scores->end(), all->begin() + 2);
+      if (!keeps || given->size() != 5 || (*given)[0] != 1 || (*given)[1] != (*all)[1]) continue;
+      found.nodes.insert(found.nodes.end(), {joins, sum, split});
+      ScoreTerm term{.number = factor, .by_turns = true, .order = {}};
+      found.views.terms.push_back(std::move(term));
+      found.inputs.push_back(numbers);
+      Walk(NodeAt(split).inputs[0], factor, found);
+      return true;
+    }
+    return false;
   }
 
   // A product with vectors of places, of which an index picks, and perhaps its transpose.
@@ -335,7 +361,7 @@ class Finder {
 
   // Unless the survey's shapes are none that it takes.
   std::optional<fallback::PartOfProgram> Checked(fallback::PartOfProgram part, Views views) const {
-    if (place_ == fallback::Place::kDevice && !views.terms.empty() && !views.AddsInput()) return std::nullopt;
+    if (place_ == fallback::Place::kDevice && !views.AddsNumbers()) return std::nullopt;
     std::vector<DType> types;
     std::vector<Shape> shapes;
     for (const int input : part.inputs) {

@@ -13,7 +13,7 @@ namespace swizzle::regions {
 
 // As parts of the program, no node in two or in an idiom of the survey. What one makes on the way nothing else reads.
 // A part does not take inputs that broadcast along sequences or heads, but for what is added.
-// `place`: where it is to run. A device adds one input to scores at most, as it is.
+// `place`: where it is to run. A device adds inputs to scores as they are.
 std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey, fallback::Place place);
 
 }  // namespace swizzle::regions

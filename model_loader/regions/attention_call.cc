@@ -79,6 +79,10 @@ std::optional<Placement> PlacementOf(const Views& views, const std::vector<Shape
   if (shapes.size() <= kBias) return placement;
   Shape scores = queries;
   scores.back() = keys[rank - 2];
+  const int64_t given = shapes[kBias].size() == 4 ? shapes[kBias][0] : 1;
+  if (views.HasTurns() && rank == 4 && given > 1 && given < scores[0] && scores[0] % given == 0) {
+    placement.call.bias_turns = scores[0] = given;
+  }
   const Shape both[] = {scores, shapes[kBias]};
   const auto broadcast = BroadcastShape(both);
   if (!broadcast.ok() || *broadcast != scores || shapes[kBias].empty()) return std::nullopt;
@@ -96,6 +100,23 @@ Shape ScoresOf(const Views& views, std::span<const Shape> shapes) {
   return scores;
 }
 
+// Nothing where they do not broadcast.
+StatusOr<std::optional<Array>> AddOnDevice(const Array& a, const Array& b, fallback::Device& device) {
+  const Shape shapes[] = {a.shape, b.shape};
+  const StatusOr<Shape> shape = BroadcastShape(shapes);
+  if (!shape.ok() || shape->size() > kMaxStridedRank) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(Array sum, device.memory().Allocate(DType::kFloat32, *shape));
+  Pointwise add{.op = PointOp::kAdd, .rank = static_cast<int>(shape->size()), .output = sum.data.get()};
+  std::ranges::copy(*shape, add.dims.begin());
+  for (size_t i = 0; i < 2; ++i) {
+    const Array& operand = i == 0 ? a : b;
+    add.inputs[i].data = operand.data.get();
+    std::ranges::copy(BroadcastStrides(operand.shape, *shape), add.inputs[i].strides.begin());
+  }
+  device.functions().Map(add, device.stream());
+  return std::optional(std::move(sum));
+}
+
 class Attention final : public fallback::Part {
  public:
   explicit Attention(Views views) : views_(std::move(views)) {}
@@ -107,7 +128,13 @@ class Attention final : public fallback::Part {
   }
 
   StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs, fallback::Device& device) const override {
-    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, device.memory()));
+    std::vector<Array> of_call(inputs.begin(), inputs.begin() + std::min<size_t>(kBias, inputs.size()));
+    if (inputs.size() > kBias) {
+      SWIZZLE_ASSIGN_OR_RETURN(const std::optional<Array> sum, SumOnDevice(inputs.subspan(kBias), device));
+      if (!sum) return std::nullopt;
+      of_call.push_back(*sum);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(of_call, device.memory()));
     if (!task) return std::nullopt;
     SWIZZLE_RETURN_IF_ERROR(AttendOnDevice(task->call, device));
     return std::optional(Results{std::move(task->output)});
@@ -118,6 +145,25 @@ class Attention final : public fallback::Part {
     cpu::ViewAttention call;
     Array output;
   };
+
+  // Of terms that are numbers: what is by turns without the dimension of images. Nothing where shapes do not fit.
+  StatusOr<std::optional<Array>> SumOnDevice(std::span<const Array> numbers, fallback::Device& device) const {
+    std::optional<Array> sum;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      Array next = numbers[i];
+      if (next.dtype != DType::kFloat32 || (views_.terms[i].by_turns && (next.rank() != 5 || next.shape[0] != 1))) {
+        return std::nullopt;
+      }
+      if (views_.terms[i].by_turns) next = next.WithShape(Shape(next.shape.begin() + 1, next.shape.end()));
+      if (!sum) {
+        sum = std::move(next);
+        continue;
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(sum, AddOnDevice(*sum, next, device));
+      if (!sum) return std::nullopt;
+    }
+    return sum;
+  }
 
   StatusOr<std::optional<Results>> RunWithTerms(std::span<const Array> inputs, fallback::Memory& memory,
                                                 Stream& stream) const {

@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_CALL_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_CALL_H_
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,9 +37,13 @@ struct Views {
   std::vector<ScoreTerm> terms;
 
   // Whether what is added to scores is an input as it is.
-  bool AddsInput() const {
-    return terms.size() == 1 && terms[0].kind == ScoreTerm::Kind::kNumbers && terms[0].number == 1.0f;
+  bool AddsInput() const { return terms.size() == 1 && AddsNumbers() && !terms[0].by_turns; }
+  // Whether nothing but inputs as they are.
+  bool AddsNumbers() const {
+    return std::ranges::all_of(
+        terms, [](const ScoreTerm& term) { return term.kind == ScoreTerm::Kind::kNumbers && term.number == 1.0f; });
   }
+  bool HasTurns() const { return std::ranges::any_of(terms, &ScoreTerm::by_turns); }
 };
 
 // Whether a call takes inputs of these types and shapes.

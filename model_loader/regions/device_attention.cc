@@ -47,6 +47,7 @@ HeadsAttended CallOf(const cpu::ViewAttention& a, DType factors) {
           .key = view(a.keys),
           .value = view(a.values),
           .bias = view(a.bias),
+          .bias_turns = a.bias_turns,
           .to = a.output.data,
           .to_sequence_stride = a.output.sequence_stride,
           .to_head_stride = a.output.head_stride,
@@ -93,16 +94,20 @@ Status Attend(const cpu::ViewAttention& a, Device& device) {
          .to_batch_stride = scores_of_head},
         device.stream());
   }
-  functions.Softmax({.outer = a.sequences,
-                     .middle = a.heads,
-                     .inner = a.query_count,
-                     .length = a.key_count,
-                     .scale = a.scale,
-                     .from = FloatsOf(scores),
-                     .bias = a.bias.data,
-                     .bias_strides = {a.bias.sequence_stride, a.bias.head_stride, a.bias.token_stride},
-                     .to = FloatsOf(scores)},
-                    device.stream());
+  const int64_t turns = a.bias_turns > 0 ? a.bias_turns : a.sequences;
+  for (int64_t turn = 0; turn < a.sequences; turn += turns) {
+    float* const of_turns = FloatsOf(scores) + turn * a.heads * scores_of_head;
+    functions.Softmax({.outer = turns,
+                       .middle = a.heads,
+                       .inner = a.query_count,
+                       .length = a.key_count,
+                       .scale = a.scale,
+                       .from = of_turns,
+                       .bias = a.bias.data,
+                       .bias_strides = {a.bias.sequence_stride, a.bias.head_stride, a.bias.token_stride},
+                       .to = of_turns},
+                      device.stream());
+  }
   const Cut second = CutOf(a.sequences, a.heads, a.values, a.output);
   for (int64_t s = 0; s < second.products; ++s) {
     functions.Multiply(

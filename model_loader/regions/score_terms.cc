@@ -33,6 +33,7 @@ bool Broadcasts(const Shape& shape, const Shape& to) {
 // index and places of theirs.
 struct TermPlace {
   Shape numbers;                       // strides
+  int64_t turns = 0;                   // sequences have numbers by so many turns; 0: each its own
   cpu::TokenView<const float> tokens;  // without data
   Shape places, index;                 // strides
   int64_t tokens_count = 0, channels = 0, place_count = 0;
@@ -62,12 +63,25 @@ std::optional<TermPlace> PlaceTokens(const ScoreTerm& term, std::span<const Shap
   return place;
 }
 
+std::optional<TermPlace> PlaceTurns(const Shape& given, const Shape& scores) {
+  if (given.size() != 5 || given[0] != 1 || given[1] < 1 || scores[0] % given[1] != 0) return std::nullopt;
+  TermPlace place;
+  place.turns = given[1];
+  const Shape of_turn(given.begin() + 1, given.end());
+  Shape all = scores;
+  all[0] = place.turns;
+  if (!Broadcasts(of_turn, all)) return std::nullopt;
+  place.numbers = BroadcastStrides(of_turn, all);
+  return place;
+}
+
 std::optional<TermPlace> PlaceOf(const ScoreTerm& term, std::span<const DType> types, std::span<const Shape> shapes,
                                  const Shape& scores) {
   if (term.HasPlaces()) {
     const bool fits = types[0] == DType::kFloat32 && types[1] == DType::kFloat32 && types[2] == DType::kInt64;
     return fits ? PlaceTokens(term, shapes, scores) : std::nullopt;
   }
+  if (term.by_turns) return types[0] == DType::kFloat32 ? PlaceTurns(shapes[0], scores) : std::nullopt;
   const DType wanted = term.kind == ScoreTerm::Kind::kNumbers ? DType::kFloat32 : DType::kBool;
   if (types[0] != wanted || shapes[0].size() > 4 || !Broadcasts(shapes[0], scores)) return std::nullopt;
   TermPlace place;
@@ -100,12 +114,18 @@ class Summation {
             const Shape& scores)
       : terms_(terms), inputs_(inputs), places_(places), scores_(scores), sum_(4, 1) {
     sum_[3] = scores[3];
+    bool each_its_own = false;
+    int64_t turns = 0;
     for (size_t t = 0; t < terms.size(); ++t) {
       for (size_t i = 0; i < 3; ++i) {
         if (terms[t].HasPlaces() || places[t].numbers[i] != 0) sum_[i] = scores[i];
       }
+      const bool varies = terms[t].HasPlaces() || places[t].numbers[0] != 0;
+      each_its_own |= varies && (places[t].turns == 0 || (turns != 0 && turns != places[t].turns));
+      turns = std::max(turns, places[t].turns);
       product_floats_ = std::max(product_floats_, places[t].tokens_count * places[t].place_count);
     }
+    if (turns > 0 && !each_its_own) sum_[0] = turns;
   }
 
   const Shape& shape() const { return sum_; }
@@ -141,6 +161,7 @@ class Summation {
   void Add(const Array& input, const TermPlace& place, int64_t sequence, int64_t head, const Function& function,
            float* to) const {
     const Shape& strides = place.numbers;
+    if (place.turns > 0) sequence %= place.turns;
     for (int64_t query = 0; query < sum_[2]; ++query) {
       const T* const from = input.As<T>().data() + sequence * strides[0] + head * strides[1] + query * strides[2];
       float* const row = to + query * sum_[3];

@@ -35,7 +35,7 @@ std::optional<cpu::TokenView<Float>> ViewOf(const Shape& shape, const Shape& str
 // Value type.
 struct ScoreTerm {
   enum class Kind : uint8_t {
-    kNumbers,          // one input, which broadcasts to the scores
+    kNumbers,          // one input, which broadcasts to the scores, or is by turns
     kCondition,        // likewise, of truth values: nothing where it is `keeps`, else `number`
     kPlacesOfQueries,  // inputs tokens, places [..., channels, places], index: token q times place index[q, k]
     kPlacesOfKeys,     // the same: token k times place index[k, q]
@@ -43,6 +43,9 @@ struct ScoreTerm {
   Kind kind = Kind::kNumbers;
   float number = 1.0f;  // a factor, but for conditions
   bool keeps = true;
+  // Numbers [1, turns, heads or 1, queries or 1, keys]: sequences have those of a turn each, again and again, as the
+  // windows of each image have masks (Swin). Else they broadcast to the scores.
+  bool by_turns = false;
   Order order;            // of tokens, as the product reads them
   bool expanded = false;  // whether an index of fewer sequences or heads is the same for all
 
@@ -51,8 +54,8 @@ struct ScoreTerm {
 };
 
 // The terms' sum for scores of this shape, [..., queries, keys] of 2 to 4 dimensions: of as many dimensions, of 1 where
-// it does not vary, but for the last. What is finite stays so. `inputs` are those of all terms. Nothing where the terms
-// do not take them.
+// it does not vary, but for the last, and of a turn's sequences where it varies by turns alone. What is finite stays
+// so. `inputs` are those of all terms. Nothing where the terms do not take them.
 StatusOr<std::optional<fallback::Array>> SumTerms(std::span<const ScoreTerm> terms,
                                                   std::span<const fallback::Array> inputs, const Shape& scores,
                                                   fallback::Memory& memory, Stream& stream);

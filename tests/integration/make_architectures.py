@@ -99,8 +99,9 @@ class Network(Graph):
         self.nodes.append(helper.make_node('Split', inputs, parts, axis=axis, name=parts[0], **attributes))
         return parts
 
-    def attend(self, x, hidden, heads, bias=None, keys=None, packed=False):
-        """Of a layer, without the residual; `bias` is added to the scores."""
+    def attend(self, x, hidden, heads, bias=None, keys=None, packed=False, mask=None):
+        """Of a layer, without the residual; `bias` is added to the scores, and `mask`, [windows, tokens, tokens], to those
+        of each image's windows."""
         size = hidden // heads
         keys = keys or x
         if packed:
@@ -113,8 +114,20 @@ class Network(Graph):
             q, k, v = self.transpose(q, 0, 2, 1, 3), self.transpose(k, 0, 2, 3, 1), self.transpose(v, 0, 2, 1, 3)
         scores = self.node('Div', [self.node('MatMul', [q, k]), self.scalar(size ** 0.5)])
         scores = self.add(scores, bias) if bias else scores
+        if mask is not None:
+            windows, tokens, _ = mask.shape
+            scores = self.reshape(scores, -1, windows, heads, tokens, tokens)
+            scores = self.add(scores, self.initializer(mask[None, :, None]))
+            scores = self.reshape(scores, -1, heads, tokens, tokens)
         y = self.node('MatMul', [self.node('Softmax', [scores], axis=-1), v])
         return self.linear(self.reshape(self.transpose(y, 0, 2, 1, 3), 0, -1, hidden), hidden, hidden)
+
+    def roll(self, x, shift, axis):
+        """As torch.roll does it: what leaves at one end comes in at the other."""
+        end = numpy.iinfo(numpy.int64).max
+        first, last = ((-shift, end), (0, -shift))
+        return self.concat([self.node('Slice', [x, *(self.integers(i) for i in (*part, axis))])
+                            for part in (first, last)], axis)
 
     def block(self, x, hidden, heads, inner, bias=None, packed=False, activation=None):
         """A layer whose norms come first."""
@@ -360,35 +373,6 @@ def crnn(g, s):
         y = g.node('LSTM', [x, *weights, bias], hidden_size=s.hidden, direction='bidirectional')
         x, inputs = g.reshape(g.transpose(y, 0, 2, 1, 3), 0, 0, -1), 2 * s.hidden
     g.output(g.node('Softmax', [g.transpose(g.linear(x, inputs, s.classes), 1, 0, 2)], axis=2))
-
-
-@architecture({'widths': (32, 64), 'depths': (2, 2), 'heads': (2, 4), 'window': 4, 'image': 32},
-              {'widths': (96, 192, 384, 768), 'depths': (2, 2, 6, 2), 'heads': (3, 6, 12, 24), 'window': 7,
-               'image': 224})
-def swin(g, s):
-    """Attention in windows, with a bias by relative position."""
-    side = s.image // 4
-    x = g.conv(g.input(3, s.image, s.image), 3, s.widths[0], 4, strides=[4, 4])
-    x = g.layer_norm(g.planes_to_tokens(x, s.widths[0]), s.widths[0])
-    w = s.window
-    for stage, (width, depth, heads) in enumerate(zip(s.widths, s.depths, s.heads)):
-        if stage > 0:
-            before = s.widths[stage - 1]
-            x = g.reshape(x, -1, side // 2, 2, side // 2, 2, before)
-            x = g.reshape(g.transpose(x, 0, 1, 3, 4, 2, 5), -1, side * side // 4, 4 * before)
-            side //= 2
-            x = g.linear(g.layer_norm(x, 4 * before), 4 * before, width, bias=False)
-        for _ in range(depth):
-            y = g.reshape(g.layer_norm(x, width), -1, side // w, w, side // w, w, width)
-            y = g.reshape(g.transpose(y, 0, 1, 3, 2, 4, 5), -1, w * w, width)
-            bias = g.initializer(g.normal(1, heads, w * w, w * w))
-            y = g.reshape(g.attend(y, width, heads, bias), -1, side // w, side // w, w, w, width)
-            y = g.reshape(g.transpose(y, 0, 1, 3, 2, 4, 5), -1, side * side, width)
-            x = g.add(x, y)
-            y = g.gelu(g.linear(g.layer_norm(x, width), width, 4 * width))
-            x = g.add(x, g.linear(y, 4 * width, width))
-    x = g.mean(g.layer_norm(x, s.widths[-1]), keepdims=False, axes=[1])
-    g.output(g.gemm(x, s.widths[-1], 10))
 
 
 @architecture({'widths': (16, 40), 'ratios': (2, 1), 'heads': (1, 2), 'depth': 1, 'image': 32},

@@ -28,7 +28,7 @@ EXPECTED = {
     'dbnet': (1, 14, 0),
     'svtr': (3, 21, 4),
     'crnn': (8, 14, 7),
-    'swin': (18, 44, 44),
+    'swin': (18, 51, 51),
     'mobilevit': (7, 38, 28),
     'segformer': (13, 54, 8),
     'whisper_encoder': (4, 20, 9),

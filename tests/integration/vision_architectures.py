@@ -2,6 +2,7 @@
 
 import numpy
 
+import window_architectures  # noqa: F401, adds Swin
 from make_architectures import TRANSFORMER, architecture
 
 IMAGE = {**TRANSFORMER, 'image': 32, 'patch': 8, 'classes': 10}

@@ -103,7 +103,9 @@ void PackBiases(const ViewAttention& call, const ViewBlock& block, int64_t key, 
   const FloatTag d;
   const int64_t queries = block.last - block.first;
   if (queries < kWidth) std::fill(packed, packed + keys * kWidth, 0.0f);
-  Transpose(At(call.bias, block, block.first) + key, call.bias.token_stride, packed, kWidth, queries, keys);
+  ViewBlock turn = block;
+  if (call.bias_turns > 0) turn.sequence %= call.bias_turns;
+  Transpose(At(call.bias, turn, turn.first) + key, call.bias.token_stride, packed, kWidth, queries, keys);
   const FloatVector unit = hn::Set(d, kLog2E), lowest = hn::Set(d, kLowest), highest = hn::Set(d, kHighest);
   const FloatVector infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   for (int64_t i = 0; i < keys * kWidth; i += kLanes) {

@@ -35,6 +35,7 @@ struct ViewAttention {
   // Of each query, a number a key, neighbours; a stride is 0 where they are the same. No data: zeros. Keys whose bias
   // is -infinity are left out; a query to which none is left gets zeros.
   TokenView<const float> bias;
+  int64_t bias_turns = 0;  // so many sequences have biases, which those behind them have again, in turn; 0: all
 };
 
 // For each of a stream's threads.

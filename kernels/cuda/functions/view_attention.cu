@@ -149,6 +149,7 @@ __global__ void __launch_bounds__(kThreads) AttendHeads(const __grid_constant__ 
   const HeadsAttended& call = work.call;
   uint32_t block = blockIdx.x;
   const int64_t tile = work.tiles.Split(block), head = work.heads.Split(block), sequence = block;
+  const int64_t turn = call.bias_turns > 0 ? sequence % call.bias_turns : sequence;
   const int64_t query = tile * kQueries + threadIdx.x / 32 * kWarpQueries;
   const int rows = static_cast<int>(min(call.queries - query, int64_t{kWarpQueries}));  // of the warp; perhaps below 0
   const float scale = call.scale * kLog2E;
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) AttendHeads(const __grid_constant__ 
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = static_cast<int>(threadIdx.x) % 32 / 4 + 8 * r;
-      if (call.bias.data != nullptr && row < rows) lines[r] = LineOf(call.bias, sequence, head, query + row) + first;
+      if (call.bias.data != nullptr && row < rows) lines[r] = LineOf(call.bias, turn, head, query + row) + first;
     }
     AddBias<S>(scale, keys, lines, scores);
     Weigh<S>(group, scores);

@@ -222,7 +222,7 @@ TEST(FallbackExecutor, ConvertsEveryType) {
 
 // The amounts may come from whoever sends the request.
 TEST(FallbackExecutor, WhatPadTakesIsCounted) {
-  OnnxBuilder builder = OneNode("Pad", {1}, {"x", "pads"});
+  OnnxBuilder builder = OneNode("Pad", {1}, {"x", "pads"}, {{"mode", "edge"}});
   builder.Int64s("pads", {2}, {0, 1000});
   const std::vector<Tensor> inputs = {Floats({1}, {7})};
   EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 20'000}), IsOk());

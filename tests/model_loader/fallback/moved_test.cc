@@ -171,6 +171,26 @@ TEST_F(MovedTest, DimensionsThatDoNotDivideEachOther) {
   ExpectRight(ReshapedTo(Sliced(x, 1, 1, 4, 1), {9, 2, 120}));
 }
 
+TEST_F(MovedTest, WhatIsPaddedIsCopiedOnce) {
+  const Twin x = Numbers({2, 30, 40});
+  const Array filler = List({7});
+  const auto padded = [&](const Twin& from, std::vector<int64_t> amounts) {
+    return Made(Pad, {from.array, List(amounts), *Convert(*memory_, filler, DType::kInt32)}, {}, [&](Shape index) {
+      for (size_t d = 0; d < index.size(); ++d) {
+        index[d] -= amounts[d];
+        if (index[d] < 0 || index[d] >= from.shape()[d]) return 7;
+      }
+      return from.At(index);
+    });
+  };
+  const Twin framed = padded(x, {0, 2, 3, 0, 1, 0});
+  ASSERT_NE(framed.array.moved, nullptr);
+  ExpectRight(framed);
+  ExpectRight(Sliced(ReshapedTo(InOrder(framed, {1, 0, 2}), {11, 6, 43}), 2, 1, 40, 2));
+  ExpectRight(padded(Sliced(x, 1, 3, 20, 1), {1, 0, 0, 1, 5, 0}));
+  EXPECT_EQ(padded(x, {0, 0, 0, 0, 0, 0}).array.data, x.array.data);
+}
+
 TEST_F(MovedTest, SpreadThenMoved) {
   const Twin x = Numbers({1, 7, 1, 5});
   const Twin spread = SpreadTo(InOrder(SpreadTo(x, {3, 7, 8, 5}), {0, 1, 3, 2}), {3, 7, 5, 8});

@@ -126,6 +126,11 @@ std::vector<OperatorCase> Shapes() {
 
 std::vector<OperatorCase> Others() {
   return {
+      Case("Pad", false,
+           [](OnnxBuilder& b) {
+             b.Int64s("amounts", {6}, {0, 2, 1, 1, 0, 3}).Floats("with", {}, {-2.5f});
+             b.Node("Pad", {"h", "amounts", "with"}, {"y"});
+           }),
       Case("Cast", false,
            [](OnnxBuilder& b) {
              b.Node("Cast", {"h"}, {"i"}, {{"to", int64_t{7}}}).Int64s("c", {8}, {1, -2, 3, 4, 5, 0, 7, -1});

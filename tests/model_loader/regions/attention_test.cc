@@ -61,9 +61,8 @@ class AttentionTest : public ::testing::Test {
 };
 
 // x -> queries q, keys k, of which kt is the transpose, and values v, [batch, heads, tokens, channels].
-OnnxBuilder Operands() {
-  OnnxBuilder builder;
-  builder.Input("x", {-1, kTokens, kHeads * kChannels}).Int64s("heads", {4}, {0, kTokens, kHeads, kChannels});
+void AddOperands(OnnxBuilder& builder) {
+  builder.Int64s("heads", {4}, {0, kTokens, kHeads, kChannels});
   for (const std::string name : {"q", "k", "v"}) {
     const int64_t side = kHeads * kChannels;
     builder.Floats("w" + name, {side, side}, Drawn(side * side, name[0]));
@@ -71,6 +70,12 @@ OnnxBuilder Operands() {
     builder.Node("Transpose", {name + "2"}, {name}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
   builder.Node("Transpose", {"k"}, {"kt"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+}
+
+OnnxBuilder Operands() {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, kTokens, kHeads * kChannels});
+  AddOperands(builder);
   return builder;
 }
 
@@ -102,6 +107,33 @@ TEST_F(AttentionTest, NumbersThatScoresMayReachReplaceThem) {
   const RegionalProgram regional = Plan(LeavingOut(-2.0f, false));
   EXPECT_NE(regional.program->OperatorCounts().find("Where:1"), std::string::npos);
   ExpectSame(regional, {{2, kTokens, kHeads * kChannels}, {2, 1, 1, kTokens}}, {Tokens(2), Drawn(2 * kTokens, 5)});
+}
+
+// Of each image as many sequences as it has windows, whose scores have a bias by place and a mask by window.
+TEST_F(AttentionTest, WindowsHaveMasksByTurns) {
+  constexpr int64_t kWindows = 3, kPairs = kTokens * kTokens;
+  const auto windows = [&](bool biased) {
+    OnnxBuilder builder;
+    builder.Input("images", {-1, kWindows, kTokens, kHeads * kChannels});
+    builder.Int64s("tokens", {3}, {-1, kTokens, kHeads * kChannels}).Node("Reshape", {"images", "tokens"}, {"x"});
+    AddOperands(builder);
+    builder.Floats("bias", {1, kHeads, kTokens, kTokens}, Drawn(kHeads * kPairs, 5));
+    builder.Floats("mask", {1, kWindows, 1, kTokens, kTokens}, Drawn(kWindows * kPairs, 3));
+    builder.Int64s("split", {5}, {-1, kWindows, kHeads, kTokens, kTokens});
+    builder.Int64s("joined", {4}, {-1, kHeads, kTokens, kTokens});
+    builder.Node("MatMul", {"q", "kt"}, {"s"});
+    if (biased) builder.Node("Add", {"s", "bias"}, {"t"});
+    builder.Node("Reshape", {biased ? "t" : "s", "split"}, {"u"}).Node("Add", {"mask", "u"}, {"m"});
+    builder.Node("Reshape", {"m", "joined"}, {"w"}).Node("Softmax", {"w"}, {"p"}, {{"axis", int64_t{-1}}});
+    return builder.Node("MatMul", {"p", "v"}, {"y"}).Output("y");
+  };
+  for (const bool biased : {false, true}) {
+    const RegionalProgram regional = Plan(windows(biased));
+    EXPECT_EQ(regional.program->OperatorCounts(), "Reshape:4");
+    for (const int64_t images : {1, 4}) {
+      ExpectSame(regional, {{images, kWindows, kTokens, kHeads * kChannels}}, {Tokens(images * kWindows)});
+    }
+  }
 }
 
 // As deep as a file likes: what is added is then made before the call, and reading it takes no more of the stack.
