@@ -165,23 +165,28 @@ struct Program::RunState {
     return found;
   }
 
-  std::vector<std::pair<int, absl::Duration>> settled = {};  // in this turn, if somebody wants to know the times
-
-  // Makes the value where it is not made yet.
-  Status Settle(int value) {
-    if (value == kNoValue) return {};
-    Array& array = values[static_cast<size_t>(value)];
-    if (array.moved == nullptr) return {};
-    const auto start = std::chrono::steady_clock::now();
-    SWIZZLE_ASSIGN_OR_RETURN(array, Settled(array, memory, stream, nullptr));
-    if (times != nullptr) settled.emplace_back(value, absl::FromChrono(std::chrono::steady_clock::now() - start));
-    return {};
-  }
-  Status Settle(std::span<const int> list) {
-    for (const int value : list) SWIZZLE_RETURN_IF_ERROR(Settle(value));
-    return {};
-  }
+  std::vector<std::pair<int, absl::Duration>> settled = {};  // and not noted yet, if somebody wants to know the times
 };
+
+const Node& Program::MakerOf(int value) const {
+  const auto makes = [value](const Node& node) { return std::ranges::find(node.outputs, value) != node.outputs.end(); };
+  return *std::ranges::find_if(graph_.nodes, makes);
+}
+
+Status Program::Settle(std::span<const int> values, RunState& state) const {
+  for (const int value : values) {
+    if (value == kNoValue) continue;
+    Array& array = state.values[static_cast<size_t>(value)];
+    if (array.moved == nullptr) continue;
+    const auto start = std::chrono::steady_clock::now();
+    StatusOr<Array> made = Settled(array, state.memory, state.stream, nullptr);
+    if (!made.ok()) return Annotate(made.status(), Describe(MakerOf(value)));
+    array = *std::move(made);
+    if (state.times == nullptr) continue;
+    state.settled.emplace_back(value, absl::FromChrono(std::chrono::steady_clock::now() - start));
+  }
+  return {};
+}
 
 StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
                                    StepGate* gate) const {
@@ -208,7 +213,7 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
 Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (state.watch || !TakesMoved(index, i)) SWIZZLE_RETURN_IF_ERROR(state.Settle(node.inputs[i]));
+    if (state.watch || !TakesMoved(index, i)) SWIZZLE_RETURN_IF_ERROR(Settle({&node.inputs[i], 1}, state));
   }
   std::vector<Array> inputs = state.ValuesOf(node.inputs);
   if (!FindOnnxOperator(node.domain, node.op)->fallback.takes_any_value) {
@@ -225,7 +230,6 @@ Status Program::RunNode(size_t index, RunState& state) const {
 }
 
 StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) const {
-  SWIZZLE_RETURN_IF_ERROR(state.Settle(part.inputs));
   const std::vector<Array> inputs = state.ValuesOf(part.inputs);
   SWIZZLE_RETURN_IF_ERROR(CheckNumbers(inputs));
   SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results,
@@ -239,6 +243,7 @@ StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) cons
 
 Status Program::RunTurn(const Turn& turn, RunState& state) const {
   if (turn.part != nullptr) {
+    SWIZZLE_RETURN_IF_ERROR(Settle(turn.part->inputs, state));
     const StatusOr<bool> taken = RunPart(*turn.part, state);
     const std::string what = Describe(graph_.nodes[static_cast<size_t>(turn.nodes.front())]);
     if (!taken.ok()) return Annotate(taken.status(), what);
@@ -292,32 +297,37 @@ StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
     SWIZZLE_RETURN_IF_ERROR(PassGate(state.gate, static_cast<HostStream&>(state.stream)));
     const auto start = std::chrono::steady_clock::now();
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
+    if (turns_[t].is_steady && state.steady) {
+      SWIZZLE_RETURN_IF_ERROR(Settle(kept_[t], state));
+      for (const int value : kept_[t]) state.steady->emplace_back(value, state.values[static_cast<size_t>(value)]);
+    }
     if (state.times != nullptr) {
       NoteTimes(turns_[t], absl::FromChrono(std::chrono::steady_clock::now() - start), state);
-    }
-    if (turns_[t].is_steady && state.steady) {
-      SWIZZLE_RETURN_IF_ERROR(state.Settle(kept_[t]));
-      for (const int value : kept_[t]) state.steady->emplace_back(value, state.values[static_cast<size_t>(value)]);
     }
     release(t);
   }
   std::vector<Array> outputs;
   for (const GraphOutput& output : graph_.outputs) {
-    SWIZZLE_RETURN_IF_ERROR(state.Settle(output.value));
+    SWIZZLE_RETURN_IF_ERROR(Settle({&output.value, 1}, state));
     outputs.push_back(state.values[static_cast<size_t>(output.value)]);
   }
+  NoteSettled(state);
   return outputs;
 }
 
 // What moves elements is the time of the node that asked for it, not of the one that needs it made.
-void Program::NoteTimes(const Turn& turn, absl::Duration time, RunState& state) const {
-  for (const auto& [value, settling] : state.settled) {
-    const auto makes = [value = value](const Node& node) { return std::ranges::count(node.outputs, value) > 0; };
-    const auto maker = std::ranges::find_if(graph_.nodes, makes);
-    state.times->push_back({static_cast<int>(maker - graph_.nodes.begin()), nullptr, settling});
-    time -= settling;
+absl::Duration Program::NoteSettled(RunState& state) const {
+  absl::Duration all;
+  for (const auto& [value, time] : state.settled) {
+    state.times->push_back({static_cast<int>(&MakerOf(value) - graph_.nodes.data()), nullptr, time});
+    all += time;
   }
   state.settled.clear();
+  return all;
+}
+
+void Program::NoteTimes(const Turn& turn, absl::Duration time, RunState& state) const {
+  time -= NoteSettled(state);
   state.times->push_back({turn.nodes.front(), turn.part == nullptr ? nullptr : turn.part->part.get(), time});
 }
 

@@ -144,11 +144,17 @@ class Program {
   void FindLastReaders();
   void FindSteady(const std::vector<int>& nodes);
   StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;
+  // REQUIRES: a node makes it.
+  const Node& MakerOf(int value) const;
+  // Makes those that are not made yet. Errors name the nodes that ask for it.
+  Status Settle(std::span<const int> values, RunState& state) const;
   Status RunNode(size_t index, RunState& state) const;
-  // Whether the part took its inputs.
+  // Whether the part took its inputs. REQUIRES: they are made.
   StatusOr<bool> RunPart(const PartOfProgram& part, RunState& state) const;
   Status RunTurn(const Turn& turn, RunState& state) const;
   void NoteTimes(const Turn& turn, absl::Duration time, RunState& state) const;
+  // Of what was settled since it was last called. How long that took.
+  absl::Duration NoteSettled(RunState& state) const;
   // The outputs, once the inputs are there.
   StatusOr<std::vector<Array>> RunTurns(RunState& state) const;
   // What steady nodes made in an earlier run, where there was one; else this run is to collect it.

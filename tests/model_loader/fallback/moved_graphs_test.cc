@@ -16,6 +16,7 @@
 namespace swizzle::fallback {
 namespace {
 
+using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
@@ -327,6 +328,29 @@ TEST(MovedGraphs, MakeWhatTheirNodesMakeOneByOne) {
     }
   }
   EXPECT_GT(moved, 300);
+}
+
+TEST(MovedGraphs, AnErrorNamesTheNodeThatMoves) {
+  OnnxBuilder builder;
+  builder.Input("x", {64, 64}).Node("Transpose", {"x"}, {"turned"}).Node("Relu", {"turned"}, {"y"}).Output("y");
+  const Tensor x = Floats({64, 64}, std::vector<float>(4096, 1));
+  EXPECT_THAT(Execute(builder, {x}, {.max_live_bytes = 20000}),
+              IsError(StatusCode::kResourceExhausted, "Transpose node 'turned_node': the model's values together"));
+}
+
+TEST(MovedGraphs, WhatMovesAnOutputIsTheTimeOfItsNode) {
+  OnnxBuilder builder;
+  builder.Input("x", {64, 64}).Node("Transpose", {"x"}, {"y"}).Output("y");
+  const auto program = ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  ASSERT_THAT(program, IsOk());
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  const std::unique_ptr<Stream> stream = *backend->NewStream(1);
+  const Tensor x = Floats({64, 64}, std::vector<float>(4096, 1));
+  const TensorView views[] = {{x.dtype, x.shape, x.bytes}};
+  std::vector<TurnTime> times;
+  ASSERT_THAT((*program)->Run(views, *stream, {}, nullptr, {.times = &times}), IsOk());
+  ASSERT_EQ(times.size(), 2u);  // to say what is moved, and to move it
+  for (const TurnTime& time : times) EXPECT_EQ(time.first_node, 0);
 }
 
 }  // namespace
