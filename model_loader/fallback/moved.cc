@@ -125,6 +125,21 @@ std::optional<Box> Within(Box box, size_t d, const SliceRange& range) {
   return box;
 }
 
+// Lets go of arrays in which no box lies any more.
+void DropUnread(Moved& moved) {
+  std::vector<std::optional<size_t>> places(moved.sources.size());  // of each, among those that are kept
+  std::vector<Array> kept;
+  for (Box& box : moved.boxes) {
+    std::optional<size_t>& place = places[box.source];
+    if (!place) {
+      place = kept.size();
+      kept.push_back(std::move(moved.sources[box.source]));
+    }
+    box.source = *place;
+  }
+  moved.sources = std::move(kept);
+}
+
 }  // namespace
 
 size_t Moved::rank() const {
@@ -198,6 +213,7 @@ std::optional<Moved> SlicedMoved(Moved moved, std::span<const SliceRange> ranges
     moved.boxes = std::move(kept);
     moved.dims[*d] = range.count;
   }
+  DropUnread(moved);
   return moved;
 }
 

@@ -29,7 +29,7 @@ struct Moved {
   Shape dims;                  // those of the array, from the first to the last, each as a product of some of these
   std::vector<size_t> splits;  // by dimension of the array: of how many; none where it is 1
   std::vector<Box> boxes;      // they cover the array, and do not overlap
-  std::vector<Array> sources;  // made arrays of one type
+  std::vector<Array> sources;  // made arrays of one type, of which boxes lie in each
 
   // Of more boxes, to move again and to copy costs more than a copy in between.
   static constexpr size_t kMostBoxes = 128;

@@ -154,6 +154,19 @@ TEST_F(MovedTest, WhatIsLeftLivesAsLongAsWhatIsMoved) {
   ExpectRight(part);
 }
 
+TEST_F(MovedTest, WhatIsCutAwayIsLetGo) {
+  Twin x = Numbers({2, 2048});
+  std::weak_ptr<std::byte[]> gone;
+  for (int i = 0; i < 12; ++i) {
+    const Twin more = Numbers({1, 2048});
+    if (i == 0) gone = more.array.data;
+    x = Sliced(Together(Together(x, x, 0), more, 0), 0, 3, 5, 1);
+    ASSERT_LE(x.array.moved->sources.size(), x.array.moved->boxes.size()) << i;
+  }
+  EXPECT_TRUE(gone.expired());
+  ExpectRight(x);
+}
+
 TEST_F(MovedTest, EverySecondAndBackwards) {
   const Twin x = Numbers({20, 30, 40});
   ExpectRight(Sliced(x, 0, 1, 20, 2));
