@@ -147,12 +147,16 @@ size_t Moved::rank() const {
 }
 
 Moved MovedOf(const Array& array) {
-  if (array.moved != nullptr) return *array.moved;
+  if (array.moved != nullptr) return array.moved->made ? MovedOf(*array.moved->made) : *array.moved;
   const size_t rank = array.shape.size();
   return {array.shape,
           std::vector<size_t>(rank, 1),
           {{Shape(rank, 0), array.shape, 0, 0, DenseStrides(array.shape)}},
           {array}};
+}
+
+size_t BoxesOf(const Array& array) {
+  return array.moved == nullptr || array.moved->made ? 1 : array.moved->boxes.size();
 }
 
 std::optional<Moved> ReshapedMoved(Moved moved, const Shape& shape) {

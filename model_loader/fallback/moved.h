@@ -3,7 +3,8 @@
 //
 // Such an array is cut into boxes, each of which is in one other array, with a stride along each dimension. Its
 // dimensions may be split into several, of which boxes are made, so that merging dimensions costs nothing. Pure
-// functions on value types; what they take must be valid, which their callers see to.
+// functions on value types; what they take must be valid, which their callers see to. Single-owner, as the run is in
+// which such an array stays: what leaves one is made.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_MOVED_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_MOVED_H_
 
@@ -31,6 +32,9 @@ struct Moved {
   std::vector<Box> boxes;      // they cover the array, and do not overlap
   std::vector<Array> sources;  // made arrays of one type, of which boxes lie in each
 
+  // The array itself, once somebody needed it made (settle.h): whoever shares this has it, too.
+  mutable std::optional<Array> made = {};
+
   // Of more boxes, to move again and to copy costs more than a copy in between.
   static constexpr size_t kMostBoxes = 128;
 
@@ -40,6 +44,8 @@ struct Moved {
 
 // REQUIRES: the array has elements, which are numbers.
 Moved MovedOf(const Array& array);
+// How many boxes that has.
+size_t BoxesOf(const Array& array);
 
 // Nothing where boxes would have to be cut too often, or where dimensions don't divide each other; of a made array,
 // they do. REQUIRES: as many elements.

@@ -31,15 +31,17 @@ Array PartOf(const Moved& moved, const Shape& shape) {
   return part;
 }
 
-}  // namespace
-
-StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Device* device) {
-  if (array.moved == nullptr) return array;
+// Whether it may be a part of the array that it lies in.
+bool CanShare(const Array& array, bool on_device) {
   const Moved& moved = *array.moved;
+  if (!IsDense(moved)) return false;
   constexpr int64_t kDeviceBytes = 16;  // a device's kernels read packs of so many
-  if (IsDense(moved) && (device == nullptr || BytesBefore(moved) % kDeviceBytes == 0)) {
-    return PartOf(moved, array.shape);
-  }
+  if (on_device) return BytesBefore(moved) % kDeviceBytes == 0;
+  return true;
+}
+
+StatusOr<Array> Copied(const Array& array, Memory& memory, Stream& stream, Device* device) {
+  const Moved& moved = *array.moved;
   SWIZZLE_ASSIGN_OR_RETURN(Array made, memory.Allocate(array.dtype, array.shape));
   const auto element = static_cast<int64_t>(ElementBytes(array.dtype));
   const Shape dense = DenseStrides(moved.dims);
@@ -59,10 +61,24 @@ StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Devi
   return made;
 }
 
+}  // namespace
+
+StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Device* device) {
+  if (array.moved == nullptr) return array;
+  const Moved& moved = *array.moved;
+  if (!moved.made) {
+    if (CanShare(array, device != nullptr)) {
+      moved.made = PartOf(moved, array.shape);
+    } else {
+      SWIZZLE_ASSIGN_OR_RETURN(moved.made, Copied(array, memory, stream, device));
+    }
+  }
+  return *moved.made;
+}
+
 StatusOr<Array> Unsettled(Call& call, Shape shape, Moved moved) {
   constexpr int64_t kWorthWaiting = 4096;  // bytes on the host: small ones take less than what follows them
   const DType dtype = moved.sources.front().dtype;
-  SWIZZLE_RETURN_IF_ERROR(call.memory().Check(dtype, shape));
   if (call.device() != nullptr && moved.rank() > kMaxStridedRank) {
     return Unimplemented("it has too many dimensions for a device");
   }

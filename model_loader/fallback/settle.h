@@ -10,17 +10,21 @@
 
 namespace swizzle::fallback {
 
-// The array with its elements, copied once where they do not lie one after another; itself, where it is made. `memory`
-// and `stream` are where it lies: `device`'s, or, where that is null, the host's. RESOURCE_EXHAUSTED beyond a limit.
+// The array with its elements, copied once where they do not lie one after another; itself, where it is made. All who
+// share it get the same copy. `memory` and `stream` are where it lies: `device`'s, or, where that is null, the host's.
+// RESOURCE_EXHAUSTED beyond a limit.
 StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Device* device);
 
-// Of this shape, where the call runs: not made yet, or made where that is as cheap.
+// Of this shape, where the call runs: not made yet, or made where that is as cheap. REQUIRES: there could be such an
+// array, as Memory::Check says.
 StatusOr<Array> Unsettled(Call& call, Shape shape, Moved moved);
 
 // What `move` makes of the array, which need not be made: `move` is asked for the array as it lies, or, where it has
-// nothing for that, for a made one, of which it must have something. REQUIRES: the shape has elements.
+// nothing for that, for a made one, of which it must have something. The errors of Memory::Check come before.
+// REQUIRES: the shape has elements.
 template <typename Move>
 StatusOr<Array> MovedBy(Call& call, const Array& array, Shape shape, const Move& move) {
+  SWIZZLE_RETURN_IF_ERROR(call.memory().Check(array.dtype, shape));
   if (std::optional<Moved> moved = move(MovedOf(array))) {
     const bool too_many = array.moved != nullptr && array.place == Place::kDevice && moved->rank() > kMaxStridedRank;
     if (!too_many) return Unsettled(call, std::move(shape), *std::move(moved));

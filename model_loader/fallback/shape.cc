@@ -76,8 +76,12 @@ StatusOr<Array> Joined(Call& call, size_t axis, const Shape& shape) {
   SWIZZLE_RETURN_IF_ERROR(call.memory().Check(call.In(0).dtype, shape));
   if (std::ranges::find(shape, 0) != shape.end()) return call.New(call.In(0).dtype, shape);
   std::vector<Moved> parts;
+  size_t boxes = 0;
   for (size_t i = 0; i < call.input_count(); ++i) {
-    if (call.In(i).shape[axis] > 0) parts.push_back(MovedOf(call.In(i)));
+    if (call.In(i).shape[axis] == 0) continue;
+    boxes += BoxesOf(call.In(i));
+    if (boxes > Moved::kMostBoxes) return CopiedTogether(call, axis, shape);
+    parts.push_back(MovedOf(call.In(i)));
   }
   if (auto all = ConcatenatedMoved(std::move(parts), axis)) {
     if (call.device() == nullptr || all->rank() <= kMaxStridedRank) return Unsettled(call, shape, *std::move(all));

@@ -167,6 +167,19 @@ TEST_F(MovedTest, WhatIsCutAwayIsLetGo) {
   ExpectRight(x);
 }
 
+TEST_F(MovedTest, TwoThatCannotMoveItShareOneCopy) {
+  const Twin x = Numbers({30, 200, 20});
+  const Twin merged = ReshapedTo(InOrder(x, {1, 0, 2}), {6000, 20});
+  const Twin first = Sliced(merged, 0, 1, 5000, 1), second = Sliced(merged, 0, 7, 5900, 1);
+  ASSERT_NE(first.array.moved, nullptr);
+  ASSERT_NE(second.array.moved, nullptr);
+  EXPECT_NE(first.array.moved->sources[0].data, x.array.data);
+  EXPECT_EQ(first.array.moved->sources[0].data, second.array.moved->sources[0].data);
+  EXPECT_EQ(Settled(merged.array, *memory_, *stream_, nullptr)->data, first.array.moved->sources[0].data);
+  ExpectRight(first);
+  ExpectRight(second);
+}
+
 TEST_F(MovedTest, EverySecondAndBackwards) {
   const Twin x = Numbers({20, 30, 40});
   ExpectRight(Sliced(x, 0, 1, 20, 2));
@@ -218,12 +231,31 @@ TEST_F(MovedTest, TooManyBoxesAreCopiedInBetween) {
   ExpectRight(ReshapedTo(Sliced(InOrder(all, {0, 2, 1}), 1, 3, 233, 1), {4, 115, 16}));
 }
 
+TEST_F(MovedTest, ManyInputsOfManyBoxesAreNoBoxes) {
+  Twin all = Numbers({1, 16, 40});
+  for (int i = 0; i < 100; ++i) all = Together(all, Numbers({1, 16, 1}), 2);
+  const std::vector<Array> inputs(2000, all.array);
+  const int64_t bytes = 2001 * all.array.bytes();  // of the result, and of one copy of what is joined
+  const std::shared_ptr<Memory> memory = Memory::New({.max_live_bytes = bytes});
+  const Node node{"Concat", "", "node", {}, {0}, {{"axis", int64_t{0}}}};
+  Call call(node, 17, inputs, *memory, *stream_);
+  const StatusOr<Array> made = ConcatArrays(call);
+  ASSERT_TRUE(made.ok()) << made.status();
+  for (size_t i = 0; i < 2000; i += 999) {
+    ASSERT_TRUE(
+        std::ranges::equal(made->As<int32_t>().subspan(i * all.expected.size(), all.expected.size()), all.expected));
+  }
+}
+
 TEST_F(MovedTest, LargerThanTheLimitIsSaidAtOnce) {
   const std::shared_ptr<Memory> little = Memory::New({.max_array_bytes = 1 << 16});
   const Array inputs[] = {*little->Allocate(DType::kInt32, {1, 64, 64}), List({64, 64, 64})};
   const Node node{"Expand", "", "node", {}, {0}, {}};
   Call call(node, 17, inputs, *little, *stream_);
   EXPECT_EQ(Expand(call).status().code(), StatusCode::kResourceExhausted);
+  const Array deep[] = {inputs[0], List(std::vector<int64_t>(kMaxListLength, 2))};
+  Call other(node, 17, deep, *little, *stream_);
+  EXPECT_EQ(Expand(other).status().code(), StatusCode::kInvalidArgument);
 }
 
 // A shape of as many elements.
