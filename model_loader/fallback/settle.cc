@@ -37,7 +37,9 @@ bool CanShare(const Array& array, bool on_device) {
   if (!IsDense(moved)) return false;
   constexpr int64_t kDeviceBytes = 16;  // a device's kernels read packs of so many
   if (on_device) return BytesBefore(moved) % kDeviceBytes == 0;
-  return true;
+  // A part keeps all of it: what loops and sequences collect must not keep far more than they hold.
+  constexpr int64_t kLeastPart = 8;
+  return array.bytes() * kLeastPart >= moved.sources[moved.boxes[0].source].bytes();
 }
 
 StatusOr<Array> Copied(const Array& array, Memory& memory, Stream& stream, Device* device) {

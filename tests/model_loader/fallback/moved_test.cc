@@ -180,6 +180,15 @@ TEST_F(MovedTest, TwoThatCannotMoveItShareOneCopy) {
   ExpectRight(second);
 }
 
+TEST_F(MovedTest, ALittlePartDoesNotKeepAllOfIt) {
+  Twin x = Numbers({64, 2000});
+  Twin part = Sliced(x, 0, 5, 6, 1);
+  x.array = {};
+  part.array = *Settled(part.array, *memory_, *stream_, nullptr);
+  EXPECT_EQ(memory_->live_bytes(), part.array.bytes());
+  ExpectRight(part);
+}
+
 TEST_F(MovedTest, EverySecondAndBackwards) {
   const Twin x = Numbers({20, 30, 40});
   ExpectRight(Sliced(x, 0, 1, 20, 2));
