@@ -174,7 +174,8 @@ StatusOr<Array> Gather(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, call.In(0).rank()));
   const int64_t size = call.In(0).shape[static_cast<size_t>(axis)];
   SWIZZLE_ASSIGN_OR_RETURN(const Array indices, Indices(call, 1, size));
-  if (indices.rank() == 0 && call.In(0).elements() > 0) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
+  const bool is_little = call.In(0).moved == nullptr && call.In(0).bytes() / std::max<int64_t>(size, 1) < kWorthWaiting;
+  if (indices.rank() == 0 && !is_little) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
   SWIZZLE_ASSIGN_OR_RETURN(const Array data, Settled(call.In(0), call.memory(), call.stream(), nullptr));
   Shape shape(data.shape.begin(), data.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());

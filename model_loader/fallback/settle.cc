@@ -79,7 +79,6 @@ StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Devi
 }
 
 StatusOr<Array> Unsettled(Call& call, Shape shape, Moved moved) {
-  constexpr int64_t kWorthWaiting = 4096;  // bytes on the host: small ones take less than what follows them
   const DType dtype = moved.sources.front().dtype;
   if (call.device() != nullptr && moved.rank() > kMaxStridedRank) {
     return Unimplemented("it has too many dimensions for a device");
