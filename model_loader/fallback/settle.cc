@@ -80,7 +80,7 @@ StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Devi
 
 StatusOr<Array> Unsettled(Call& call, Shape shape, Moved moved) {
   const DType dtype = moved.sources.front().dtype;
-  if (call.device() != nullptr && moved.rank() > kMaxStridedRank) {
+  if (call.device() != nullptr && moved.rank() > kMaxStridedRank && !IsDense(moved)) {
     return Unimplemented("it has too many dimensions for a device");
   }
   Array array{dtype, std::move(shape), nullptr};

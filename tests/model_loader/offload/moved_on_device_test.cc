@@ -25,5 +25,17 @@ TEST_F(MovedOnDeviceTest, AsOnTheHost) {
   EXPECT_GT(replays, 30);
 }
 
+TEST_F(MovedOnDeviceTest, IntoMoreDimensionsThanItsFunctionsTake) {
+  const Shape shape = {2, 2, 2, 2, 3, 2, 5, 2, 3};
+  swizzle::testing::OnnxBuilder builder;
+  builder.Input("x", {4, 12, 10, 6}).Counting("w", {6, 6}).Node("MatMul", {"x", "w"}, {"layer"});
+  builder.Node("Transpose", {"layer"}, {"turned"}, {{"perm", Shape{1, 0, 2, 3}}});
+  builder.Int64s("shape", {9}, shape).Node("Reshape", {"turned", "shape"}, {"deep"});
+  builder.Node("Exp", {"deep"}, {"y"}).Output("y");
+  Plan(builder);
+  EXPECT_EQ(regional_.interpreted_nodes(), 0u) << regional_.OperatorCounts();
+  ExpectSame({{4, 12, 10, 6}});
+}
+
 }  // namespace
 }  // namespace swizzle::offload
