@@ -414,8 +414,7 @@ constexpr auto kRows = Join(
     ByteRow<"concat_full_panels_u8", kFullU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
     ByteRow<"slice_nchw_u8", kNchwU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
     ByteRow<"slice_full_panels_u8", kFullU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
-    ByteRow<"resize_full_panels_u8", kFullU8>(
-        Op::kResize, {.accepts = AcceptsResizeBytes, .workspace_bytes = ResizeWorkspaceBytes}, &ResizeBytes),
+    ResizeByteRows<"resize_full_panels_u8">(),
     ByteConversion<"quantise_nchw_nchw_u8", kNchwF32, kNchwU8>(),
     ByteConversion<"quantise_nchw_full_panels_u8", kNchwF32, kFullU8>(),
     ByteConversion<"quantise_panels_full_panels_u8", kPanelsF32, kFullU8>(),

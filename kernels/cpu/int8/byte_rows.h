@@ -9,7 +9,9 @@
 #include "kernels/cpu/int8/byte_cells.h"
 #include "kernels/cpu/int8/convert_bytes.h"
 #include "kernels/cpu/int8/function_bytes.h"
+#include "kernels/cpu/int8/resize_bytes.h"
 #include "kernels/cpu/runtime/targets.h"
+#include "kernels/cpu/window/resize.h"
 
 namespace swizzle::cpu {
 
@@ -110,6 +112,17 @@ constexpr std::array<Kernel, 2> FunctionByteRows() {
   const Kernel family = {.accepts = AcceptsFunctionBytes, .family = RowName<kName>()};
   return {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, &FunctionBytesVbmi),
           MakeRow<kName + "_base">(family, key, kAnyX86, &FunctionBytes)};
+}
+
+// Rows <name>_<target> of bytes in kFullPanels, each the nearest of the input's.
+template <RowText kName>
+constexpr std::array<Kernel, 2> ResizeByteRows() {
+  constexpr Storage kStorage = {Layout::kFullPanels, DType::kUint8};
+  const KernelKey key = ByteKey(Op::kResize, Format::kNone, kStorage, kStorage);
+  const Kernel family = {
+      .accepts = AcceptsResizeBytes, .workspace_bytes = ResizeWorkspaceBytes, .family = RowName<kName>()};
+  return {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, &ResizeBytesVbmi),
+          MakeRow<kName + "_base">(family, key, kAnyX86, &ResizeBytes)};
 }
 
 }  // namespace swizzle::cpu

@@ -1,12 +1,10 @@
 #include "kernels/cpu/window/resize.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/window/resized_planes.h"
-#include "kernels/whole_numbers/steps.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/window/resize.cc"
@@ -182,36 +180,6 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 size_t ResizeWorkspaceBytes(const Problem& problem) { return ResizedPlanes(problem).WorkspaceBytes(); }
-
-bool AcceptsResizeBytes(const Problem& problem) {
-  return ReadsBytes(problem, Layout::kFullPanels) && WritesBytes(problem, Layout::kFullPanels) &&
-         !problem.resampling().linear && problem.inputs_as[0] == *problem.epilogue.requantise;
-}
-
-void ResizeBytes(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const Extent &from = problem.input, &to = problem.output;
-  const ResizedPlanes planes(problem);
-  planes.FillTaps(args.workspace);
-  const AxisTaps rows = planes.Rows(args.workspace), columns = planes.Columns(args.workspace);
-  const auto* const input = args.Input<uint8_t>(0);
-  auto* const output = args.Output<uint8_t>();
-  CpuStream::From(stream).ParallelRanges(FullPanels(to.positions()), [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      std::array<int64_t, kMaxPanelWidth> at;  // of channel 0, in the input
-      for (int64_t i = 0; i < kMaxPanelWidth; ++i) {
-        const int64_t position = std::min(panel * kMaxPanelWidth + i, to.positions() - 1);
-        const int64_t image = position / to.plane(), y = position % to.plane() / to.width, x = position % to.width;
-        const int64_t source = image * from.plane() + rows.first[y] * from.width + columns.first[x];
-        at[i] = source / kMaxPanelWidth * kMaxPanelWidth * from.channels + source % kMaxPanelWidth;
-      }
-      uint8_t* out = output + panel * kMaxPanelWidth * to.channels;
-      for (int64_t c = 0; c < to.channels; ++c, out += kMaxPanelWidth) {
-        for (int64_t i = 0; i < kMaxPanelWidth; ++i) out[i] = input[at[i] + c * kMaxPanelWidth];
-      }
-    }
-  });
-}
 
 }  // namespace swizzle::cpu
 #endif  // HWY_ONCE

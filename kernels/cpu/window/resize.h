@@ -1,5 +1,5 @@
 // Planes made larger or smaller: rows resize_<layout>_f32_<isa> and resize_panels_bf16_<isa>, the nearest or between
-// neighbours, and resize_full_panels_u8_base, which takes the nearest of bytes.
+// neighbours. Those of bytes are in int8/resize_bytes.h.
 //
 // In kPanels and kNchw a task is a band of output rows of some channels: rows are mixed first, then columns. What each
 // axis takes is worked out once a call, into the workspace. In kBlocked16 every position is a vector.
@@ -14,10 +14,6 @@ namespace swizzle::cpu {
 size_t ResizeWorkspaceBytes(const Problem& problem);
 
 SWIZZLE_DECLARE_PER_TARGET(void Resize(const KernelArgs& args, Stream& stream);)
-
-// The nearest, of one scale and zero point.
-bool AcceptsResizeBytes(const Problem& problem);
-void ResizeBytes(const KernelArgs& args, Stream& stream);
 
 }  // namespace swizzle::cpu
 
