@@ -147,19 +147,26 @@ Status CanonicaliseConvTranspose(NodeRewrite& rewrite) {
 }
 
 Status CanonicalisePool(NodeRewrite& rewrite) {
-  const Node& node = rewrite.node();
+  Node node = rewrite.node();
   if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) {
     return Unimplemented(Describe(node), ": its second output (indices) is not supported");
   }
   const bool is_max = node.op == "MaxPool";
   int input = node.inputs[0];
-  SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
+  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, rewrite.ActivationShape(0));
+  const bool is_line = shape.size() == 3;
+  if (is_line) {
+    WidenWindow(node);
+    shape.insert(shape.begin() + 2, 1);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const ResolvedWindow resolved, ResolveWindow(node, shape, {}));
   if (resolved.PadsBefore()) {
+    if (is_line) return Unimplemented(Describe(node), ": a pool over a line that counts its padding is not supported");
     SWIZZLE_ASSIGN_OR_RETURN(input, PrecedeByPad(rewrite, resolved.padded_before, shape));
   }
-  return rewrite.Become(is_max ? "MaxPool" : "AveragePool", {input},
-                        {shape[0], shape[1], resolved.output_height, resolved.output_width},
+  Shape output = {shape[0], shape[1], resolved.output_height, resolved.output_width};
+  if (is_line) output.erase(output.begin() + 2);
+  return rewrite.Become(is_max ? "MaxPool" : "AveragePool", {input}, std::move(output),
                         WindowAttributes(resolved.window));
 }
 

@@ -175,6 +175,18 @@ TEST(LowerTest, ConvolvesLines) {
   EXPECT_THAT(outputs[1], ElementsAre(9, 47));
 }
 
+TEST(LowerTest, PoolsLines) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2, 4});
+  builder.Node("MaxPool", {"x"}, {"y"}, {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}}).Output("y");
+  builder.Node("AveragePool", {"x"}, {"z"}, {{"kernel_shape", Ints{3}}, {"pads", Ints{1, 1}}}).Output("z");
+  const Network network = LowerAll(builder);
+  EXPECT_THAT(network.outputs[0].dims, ElementsAre(2, 2));
+  const auto outputs = EvaluateNetwork(network, {{1, 2, 3, 4, 5, 6, 7, 8}}, 1);
+  EXPECT_THAT(outputs[0], ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(outputs[1], ElementsAre(1.5f, 2, 3, 3.5f, 5.5f, 6, 7, 7.5f));
+}
+
 // A model that says little may not make much.
 TEST(LowerTest, RefusesTooManyZerosBetweenGroups) {
   OnnxBuilder builder;
