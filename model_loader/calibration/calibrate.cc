@@ -6,8 +6,8 @@
 
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "model_loader/calibration/moments.h"
+#include "model_loader/calibration/observe_inputs.h"
 #include "model_loader/files/atomic_file.h"
-#include "model_loader/files/printable_name.h"
 
 namespace swizzle {
 namespace {
@@ -86,19 +86,7 @@ class CalibratedPruning {
   }
 
   Status Run() {
-    std::vector<TensorView> inputs;
-    for (const auto& input : run_.inputs) {
-      const std::string& name = input.first;
-      const auto same = [&](const fallback::Port& port) { return port.name == name; };
-      if (std::ranges::none_of(run_.program.inputs(), same)) {
-        return InvalidArgument("calibration: the model has no input ", QuotedName(name));
-      }
-    }
-    for (const fallback::Port& port : run_.program.inputs()) {
-      const auto found = run_.inputs.find(port.name);
-      if (found == run_.inputs.end()) return InvalidArgument("calibration: input '", port.name, "' is missing");
-      inputs.push_back(found->second.view());
-    }
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, CalibrationInputs(run_.program, run_.inputs));
     const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
     const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream& stream) {
       return Visit(node, given, memory, stream);

@@ -232,7 +232,8 @@ class Flags {
         "QuantizeLinear and DequantizeLinear around each operator, for other engines, too. Per layer it prints signal\n"
         "over noise, in decibels: of its weight, its input, and, of all layers up to it, its output; and which layers\n"
         "to leave in FP32. Encoders take no calibration data: their linear layers quantise each token when the model\n"
-        "runs. An .onnx output has DynamicQuantizeLinear and MatMulInteger in their place.\n"
+        "runs. An .onnx output has DynamicQuantizeLinear and MatMulInteger in their place. Of models that no plan\n"
+        "takes whole, convolutions and products with matrices are quantised in the file's own graph.\n"
         "Example: swizzle-pack quantize pruned.onnx quantised.onnx --calibration=images.npz --skip='*stem*'");
     AddModel(app, "MODEL", quantize_.model, "The pruned FP32 model");
     app->add_option("OUT,-O,--out", quantize_.output, "The file to write, .onnx or .swz")

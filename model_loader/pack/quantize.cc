@@ -2,17 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <ostream>
 
 #include "absl/strings/match.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
+#include "model_loader/calibration/observe_inputs.h"
+#include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
+#include "model_loader/files/npz.h"
 #include "model_loader/files/read_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_quantise.h"
+#include "model_loader/onnx/onnx_quantise_static.h"
+#include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/onnx/onnx_writer.h"
 #include "model_loader/pack/calibration_data.h"
 #include "model_loader/pack/commands.h"
@@ -166,6 +173,35 @@ StatusOr<std::string> QuantizeConvolutional(const QuantizeCommand& command, cons
   return SummaryText(command, network, calibration, layers, data.batches());
 }
 
+// Whether a layer is to stay in FP32.
+std::function<bool(const std::string&)> Skips(const QuantizeCommand& command) {
+  return [&command](const std::string& name) {
+    return std::ranges::any_of(
+        command.skip, [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+  };
+}
+
+// input_decibels: of an input's whole numbers.
+std::string LayersText(const QuantizeCommand& command, const std::vector<QuantisedNode>& layers,
+                       const std::function<double(const std::string&)>& input_decibels) {
+  TextTable table({{"layer"}, {"weight dB", Align::kRight}, {"input dB", Align::kRight}, {""}});
+  std::string poor;
+  int64_t quantised = 0;
+  for (const QuantisedNode& layer : layers) {
+    const bool whole = !layer.input.empty();
+    const double input = whole ? input_decibels(layer.input) : 0.0;
+    const bool is_poor = whole && std::min(layer.weight_decibels, input) < kPoorDecibels;
+    if (is_poor) poor += Concat(" --skip='", layer.name, "'");
+    quantised += whole ? 1 : 0;
+    table.AddRow({layer.name, whole ? DecibelsText(layer.weight_decibels) : "", whole ? DecibelsText(input) : "",
+                  whole ? (is_poor ? "poor" : "") : "FP32"});
+  }
+  std::string text = Concat(table.Render(), "\n", command.output.string(), ": ", quantised, " of ", layers.size(),
+                            " layers in whole numbers\n");
+  if (!poor.empty()) text += Concat("Layers that would do better in FP32:", poor, "\n");
+  return text;
+}
+
 // Linear layers of the file's own graph, so that the rest of it stays as it is for other engines.
 Status WriteSequenceOnnx(const QuantizeCommand& command, const LoadedModel& model) {
   if (model.container != "onnx") {
@@ -173,11 +209,7 @@ Status WriteSequenceOnnx(const QuantizeCommand& command, const LoadedModel& mode
   }
   const ReadOptions options = ReadOptionsFor(command.model);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(command.model, options.max_model_bytes));
-  const auto skips = [&](const std::string& name) {
-    return std::ranges::any_of(
-        command.skip, [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
-  };
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> made, QuantiseOnnxDynamically(bytes, skips, options));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> made, QuantiseOnnxDynamically(bytes, Skips(command), options));
   return WriteFileAtomically(command.output, made);
 }
 
@@ -208,6 +240,47 @@ StatusOr<std::string> QuantizeSequences(const QuantizeCommand& command, LoadedMo
                 " linear layers in whole numbers; each token is quantised when the model runs\n");
 }
 
+// Of a graph that no plan takes whole: its convolutions and products with weights, in the file's own graph.
+StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& terminal) {
+  if (command.calibration.empty()) return InvalidArgument("a model of any graph needs --calibration");
+  std::error_code error;
+  if (std::filesystem::is_directory(command.calibration, error)) {
+    return InvalidArgument("a model of any graph takes its calibration data from an .npz file");
+  }
+  if (command.output.extension() == ".swz") {
+    return Unimplemented("only models that are planned whole become .swz files; write an .onnx file");
+  }
+  const ReadOptions options = ReadOptionsFor(command.model);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> file, ReadFile(command.model, options.max_model_bytes));
+  const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(file, as_they_are, options));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto program, fallback::ReadProgram(std::span<const std::byte>(whole)));
+  SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend->NewStream(command.threads));
+  std::map<std::string, Observer> observers;
+  {
+    ProgressLine line(terminal, "");
+    const auto progress = [&](const char* round) { line.Replace(Concat(round, " ...")); };
+    SWIZZLE_ASSIGN_OR_RETURN(observers, ObserveLayerInputs(*program, inputs, *stream, progress));
+  }
+  std::map<std::string, Quantised> activations;
+  for (const auto& [name, observer] : observers) activations[name] = observer.Choose(command.observer);
+  SWIZZLE_ASSIGN_OR_RETURN(const QuantisedOnnx made, QuantiseOnnxStatically(whole, activations, Skips(command)));
+  for (const std::string& pattern : command.skip) {
+    const auto matches = [&](const QuantisedNode& layer) {
+      return fnmatch(pattern.c_str(), layer.name.c_str(), 0) == 0;
+    };
+    if (std::ranges::none_of(made.layers, matches)) {
+      return InvalidArgument("the pattern to skip '", pattern, "' matches no layer");
+    }
+  }
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, made.model));
+  return LayersText(command, made.layers,
+                    [&](const std::string& input) { return observers.at(input).SignalToNoise(activations.at(input)); });
+}
+
 // Inputs may be whole numbers before.
 bool IsQuantised(const Network& network) {
   return std::ranges::any_of(network.layers,
@@ -215,7 +288,14 @@ bool IsQuantised(const Network& network) {
 }
 
 StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  StatusOr<LoadedModel> loaded = LoadModel(command.model);
+  if (loaded.status().code() == StatusCode::kUnimplemented && command.model.extension() == ".onnx") {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, QuantizeLayers(command, terminal));
+    terminal.out << summary;
+    return Outcome::kOk;
+  }
+  SWIZZLE_RETURN_IF_ERROR(loaded.status());
+  LoadedModel& model = *loaded;
   if (IsQuantised(model.network)) {
     return InvalidArgument("it is quantised already; start from the FP32 model");
   }

@@ -126,6 +126,15 @@ class Cutter {
     return level;
   }
 
+  // What is rounded is of the layer that multiplies it: apart from that, it would be rounded for nothing.
+  Form FormOfReaders(const Idiom& rounding) const {
+    const std::vector<int>& readers = survey_.readers[static_cast<size_t>(rounding.output)];
+    const bool is_product = std::ranges::any_of(readers, [&](int reader) {
+      return reader != Survey::kOutside && graph_.nodes[static_cast<size_t>(reader)].op == "MatMul";
+    });
+    return is_product ? Form::kVectors : Form::kImages;
+  }
+
   // Gives the node its form: the one that its neighbours before have, where it may be of both.
   void Place(size_t index) {
     const Node& node = graph_.nodes[index];
@@ -139,6 +148,7 @@ class Cutter {
       const bool follows_vectors = std::ranges::any_of(makers, [&](size_t m) { return forms_[m] == Form::kVectors; });
       if (as_vectors < as_images || (as_vectors == as_images && (follows_vectors || !plane))) form = Form::kVectors;
     }
+    if (images && vectors && idiom != nullptr && idiom->op == "QuantizeLinear") form = FormOfReaders(*idiom);
     forms_[index] = form;
     levels_[index] = LevelAs(makers, form);
     if (idiom == nullptr) return;

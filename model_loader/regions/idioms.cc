@@ -43,6 +43,7 @@ class Finder {
       if (node.op == "Erf" || node.op == "Tanh") found = WrittenGelu(static_cast<int>(n));
       if (node.op == "Tanh" && !found) found = FunctionNode(static_cast<int>(n), FunctionKind::kTanh);
       if (node.op == "Gelu") found = GeluNode(static_cast<int>(n));
+      if (node.op == "QuantizeLinear") found = Rounding(static_cast<int>(n));
       if (found) Take(*std::move(found));
     }
     return std::move(idioms_);
@@ -93,6 +94,27 @@ class Finder {
   std::optional<Idiom> FunctionNode(int index, FunctionKind kind) const {
     const Node& node = NodeAt(index);
     return Idiom{{index}, node.inputs[0], node.outputs[0], "Function", {}, FunctionAttributes({kind, 0.0f, 0.0f})};
+  }
+
+  // By one known scale and zero point, to and fro.
+  std::optional<Idiom> Rounding(int index) const {
+    const Node& node = NodeAt(index);
+    const auto readers = readers_.find(node.outputs[0]);
+    if (readers == readers_.end() || readers->second.size() != 1 || readers->second[0] == kOutside) return std::nullopt;
+    const Node& back = NodeAt(readers->second[0]);
+    const auto scale = Number(node.Input(1));
+    if (back.op != "DequantizeLinear" || back.inputs[0] != node.outputs[0] || !scale) return std::nullopt;
+    if (Number(back.Input(1)) != scale || !IsSame(node.Input(2), back.Input(2))) return std::nullopt;
+    return Idiom{{index, readers->second[0]}, node.inputs[0], back.outputs[0], node.op, {}, {}};
+  }
+
+  // Whether both are left out, or known to hold the same one number.
+  bool IsSame(int a, int b) const {
+    if (a == kNoValue || b == kNoValue) return a == b;
+    if (!IsKnown(a) || !IsKnown(b)) return false;
+    const fallback::Array &first = survey_.known.at(a), &second = survey_.known.at(b);
+    return first.dtype == second.dtype && first.elements() == 1 && second.elements() == 1 &&
+           std::ranges::equal(first.AsBytes(), second.AsBytes());
   }
 
   std::optional<Idiom> GeluNode(int index) const {

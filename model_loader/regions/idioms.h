@@ -1,6 +1,7 @@
 // Functions of vectors that no ONNX node computes alone below some opset, or that plans know and passes do not read:
 // GELU, layer and RMS normalisation, as nodes of their own or written out. A region takes an idiom whole, as one
-// canonical node (graph/operators.h).
+// canonical node (graph/operators.h), but for rounding to whole numbers, QuantizeLinear with DequantizeLinear behind
+// it: both are real numbers to what is around them, and stay as they are.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_IDIOMS_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_IDIOMS_H_
 
@@ -19,7 +20,7 @@ struct Idiom {
   std::vector<int> nodes;      // of the program's graph, in order; nothing else reads what they make but for the last
   int input = kNoValue;        // the only one that is not known
   int output = kNoValue;       // of the last node
-  std::string op;              // canonical
+  std::string op;              // canonical; "QuantizeLinear": the nodes themselves
   std::vector<int> constants;  // known inputs of the canonical node, one number a channel; kNoValue: zeros
   std::map<std::string, Attribute> attributes;
 };

@@ -65,6 +65,10 @@ class Extraction {
         std::ranges::find(kOfVectors, from.op) == kOfVectors.end()) {
       return Unimplemented(Describe(from), " does not compute the vectors of its last dimension one by one");
     }
+    return CopyNode(from);
+  }
+
+  Status CopyNode(const Node& from) {
     Node node = from;
     for (int& input : node.inputs) {
       if (input == kNoValue) continue;
@@ -91,6 +95,10 @@ class Extraction {
   }
 
   Status AddIdiom(const Idiom& idiom) {
+    if (idiom.op == "QuantizeLinear") {
+      for (const int index : idiom.nodes) SWIZZLE_RETURN_IF_ERROR(CopyNode(graph_.nodes[static_cast<size_t>(index)]));
+      return {};
+    }
     if (region_.form != Form::kVectors && idiom.op != "Function") {
       return Unimplemented("layer normalisation is of vectors");
     }
@@ -116,12 +124,29 @@ class Extraction {
 
   StatusOr<int> ValueFor(const Node& node, int value) {
     if (const auto found = values_.find(value); found != values_.end()) return found->second;
+    if (const Node* const wholes = WholesOf(node, value)) {
+      SWIZZLE_RETURN_IF_ERROR(CopyNode(*wholes));
+      return values_.at(value);
+    }
     const fallback::Array& array = survey_.known.at(value);
     SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ConstantShape(node, array.shape));
     const auto bytes = array.AsBytes();
     Tensor tensor{array.dtype, std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end())};
     const std::string& name = graph_.values[static_cast<size_t>(value)].name;
     return values_[value] = made_.AddConstant(Concat(name, "#", value), std::move(tensor));
+  }
+
+  // What makes a weight of whole numbers; null where the value is none.
+  const Node* WholesOf(const Node& reader, int value) const {
+    const bool is_weight =
+        (reader.op == "Conv" || reader.op == "Gemm" || reader.op == "MatMul") && reader.Input(1) == value;
+    if (!is_weight) return nullptr;
+    const auto makes = [&](const Node& node) {
+      return node.op == "DequantizeLinear" && node.domain.empty() && node.outputs[0] == value;
+    };
+    const auto found = std::ranges::find_if(graph_.nodes, makes);
+    const auto is_known = [&](int input) { return input == kNoValue || survey_.IsKnown(input); };
+    return found != graph_.nodes.end() && std::ranges::all_of(found->inputs, is_known) ? &*found : nullptr;
   }
 
   // As one row of the region has it.

@@ -1,12 +1,13 @@
 """Architectures that no plan takes whole, beside ONNX Runtime on the same file, in the same run.
 
     PYTHON tests/bench/any_graph.py [--binaries=build/dev/bin] [--models=vit,yolov8,...] [--sparsities=0,0.9]
-        [--threads=2] [--rounds=6] [--tuning-budget=15] [--output=FILE]
+        [--threads=2] [--rounds=6] [--tuning-budget=15] [--int8] [--engines=onnxruntime] [--output=FILE]
 
 Models are those of tests/integration/make_architectures.py in full size, with zeros in layers of more than 32
 channels. Swizzle serves the file, measured as swizzle_compute_us; both take turns (whole_models.py), and what stands in
 the result are medians. Kernels are measured at load, for as long as a server's default. --output keeps it as JSON; what
-the file holds of other models stays. PYTHON has onnx, onnxruntime and tritonclient.
+the file holds of other models stays. With --int8 swizzle-pack quantizes the model first, and all run that file. PYTHON has
+onnx, tritonclient and the engines, as that of peers_requirements.txt does.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import datetime
 import json
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -50,18 +52,22 @@ def measure(name, sparsity, arguments, scratch):
     model = onnx.shape_inference.infer_shapes(model)
     file = scratch / 'models' / 'model' / '1' / 'model.onnx'
     file.parent.mkdir(parents=True)
-    onnx.save(model, file)
     inputs = draw_inputs(model)
     np.savez(scratch / 'inputs.npz', **inputs)
+    onnx.save(model, scratch / 'real.onnx' if arguments.int8 else file)
+    if arguments.int8:
+        subprocess.run([arguments.binaries / 'swizzle-pack', 'quantize', scratch / 'real.onnx', file,
+                        f'--calibration={scratch}/inputs.npz'], check=True, stdout=subprocess.DEVNULL)
     flags = (f'--threads={arguments.threads}', f'--tuning-budget={arguments.tuning_budget}')
     with Served(arguments.binaries, scratch / 'models', scratch, *flags) as served:
         client = tritonclient.grpc.InferenceServerClient(served.grpc_address)
-        contenders = {'swizzle': Swizzle(client, 'model', inputs),
-                      'onnxruntime': Peer('onnxruntime', file, scratch / 'inputs.npz', arguments.threads, scratch)}
+        contenders = {'swizzle': Swizzle(client, 'model', inputs)}
+        for engine in arguments.engines:
+            contenders[engine] = Peer(engine, file, scratch / 'inputs.npz', arguments.threads, scratch)
         row = {'model': name, 'sparsity': sparsity, 'ms': {}}
         for engine, times in take_turns(contenders, arguments.rounds).items():
             row['ms'][engine] = round(statistics.median(times), 3)
-        actual, expected = (contenders[engine].output for engine in ('swizzle', 'onnxruntime'))
+        actual, expected = (contenders[engine].output for engine in ('swizzle', arguments.engines[0]))
         row['difference'] = float(np.abs(actual - expected).max() / np.abs(expected).max())
         for contender in contenders.values():
             contender.close()
@@ -76,6 +82,8 @@ def parse():
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=6)
     parser.add_argument('--tuning-budget', type=float, default=15, metavar='SECONDS')
+    parser.add_argument('--int8', action='store_true')
+    parser.add_argument('--engines', type=lambda text: text.split(','), default=['onnxruntime'])
     parser.add_argument('--output', type=pathlib.Path)
     return parser.parse_args()
 
@@ -100,9 +108,10 @@ def main():
             if arguments.output:
                 keep(arguments.output, arguments.threads, rows)
     for sparsity in arguments.sparsities:
-        ratios = [row['ms']['onnxruntime'] / row['ms']['swizzle'] for row in rows if row['sparsity'] == sparsity]
-        print(f'sparsity {sparsity}: {statistics.geometric_mean(ratios):.2f} times as fast as ONNX Runtime, '
-              f'{min(ratios):.2f} at least, of {len(ratios)} models')
+        ratios = [min(row['ms'][engine] for engine in arguments.engines) / row['ms']['swizzle']
+                  for row in rows if row['sparsity'] == sparsity]
+        print(f'sparsity {sparsity}: {statistics.geometric_mean(ratios):.2f} times as fast as '
+              f'{" and ".join(arguments.engines)}, {min(ratios):.2f} at least, of {len(ratios)} models')
 
 
 if __name__ == '__main__':

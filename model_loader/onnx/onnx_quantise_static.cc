@@ -1,0 +1,219 @@
+#include "model_loader/onnx/onnx_quantise_static.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "model_loader/onnx/graph_additions.h"
+#include "model_loader/onnx/proto_values.h"
+#include "model_loader/onnx/weight_sources.h"
+#include "model_loader/quantising/quantiser.h"
+#include "onnx/onnx_pb.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kFirstOpset = 13;
+
+// The dimension of a layer's weight that counts output channels; -1: it is no layer that has whole numbers here.
+int OutputAxis(const onnx::NodeProto& node, int rank) {
+  if (!IsDefaultDomain(node.domain()) || node.input_size() < 2) return -1;
+  if (node.op_type() == "Conv") return rank >= 3 ? 0 : -1;
+  if (rank != 2) return -1;
+  if (node.op_type() == "MatMul") return 1;
+  const bool plain =
+      NumberOf(node, "transA", 0) == 0 && NumberOf(node, "alpha", 1) == 1 && NumberOf(node, "beta", 1) == 1;
+  return node.op_type() == "Gemm" && plain ? (NumberOf(node, "transB", 0) != 0 ? 0 : 1) : -1;
+}
+
+Tensor Turned(const Tensor& matrix) {
+  const int64_t rows = matrix.shape[0], columns = matrix.shape[1];
+  std::vector<float> turned(matrix.floats().size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      turned[static_cast<size_t>(c * rows + r)] = matrix.floats()[static_cast<size_t>(r * columns + c)];
+    }
+  }
+  return Tensor::Floats({columns, rows}, turned);
+}
+
+class StaticQuantiser {
+ public:
+  StaticQuantiser(onnx::ModelProto& model, const std::map<std::string, Quantised>& activations,
+                  const std::function<bool(const std::string&)>& skips)
+      : graph_(*model.mutable_graph()), additions_(graph_), activations_(activations), skips_(skips), source_({}) {}
+
+  StatusOr<std::vector<QuantisedNode>> Run() {
+    TakeConstants(graph_, 2);
+    sources_ = FindWeightSources(graph_, additions_);
+    auto nodes = std::move(*graph_.mutable_node());
+    graph_.clear_node();
+    std::vector<QuantisedNode> layers;
+    for (auto& node : nodes) {
+      SWIZZLE_RETURN_IF_ERROR(Quantise(node, layers));
+      *graph_.add_node() = std::move(node);
+    }
+    DropUnread(graph_, sources_, [&](int initializer) { return replaced_.contains(initializer); });
+    return layers;
+  }
+
+ private:
+  // A weight, once it is in whole numbers.
+  struct Weight {
+    std::string real;           // what DequantizeLinear makes of them
+    std::vector<float> scales;  // by output channel
+    double decibels = 0.0;
+  };
+
+  Status Quantise(onnx::NodeProto& node, std::vector<QuantisedNode>& layers) {
+    const auto weight = node.input_size() < 2 ? sources_.end() : sources_.find(node.input(1));
+    if (weight == sources_.end() || sources_.contains(node.input(0))) return {};
+    const onnx::TensorProto& tensor = graph_.initializer(weight->second.initializer);
+    const int axis = OutputAxis(node, tensor.dims_size());
+    if (axis < 0 || tensor.data_type() != onnx::TensorProto::FLOAT) return {};
+    QuantisedNode& layer = layers.emplace_back();
+    layer.name = node.name().empty() ? node.output(0) : node.name();
+    const auto activation = activations_.find(node.input(0));
+    if (activation == activations_.end() || skips_(layer.name)) return {};
+    layer.input = node.input(0);
+    SWIZZLE_ASSIGN_OR_RETURN(const Weight* const made, WholesOf(node.input(1), axis));
+    layer.weight_decibels = made->decibels;
+    node.set_input(0, Rounded(activation->first, activation->second));
+    node.set_input(1, made->real);
+    if (node.input_size() > 2) {
+      SWIZZLE_ASSIGN_OR_RETURN(const std::string bias,
+                               WholeBias(node.input(2), activation->second.scale, made->scales));
+      node.set_input(2, bias);
+    }
+    return {};
+  }
+
+  onnx::NodeProto& AddNode(const char* op, std::initializer_list<std::string> inputs, const std::string& output) {
+    onnx::NodeProto& node = *graph_.add_node();
+    node.set_op_type(op);
+    node.set_name(output);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  }
+
+  // Whole numbers by channels of `axis` as real ones again.
+  std::string Dequantised(const std::string& wholes, onnx::TensorProto::DataType type, const std::vector<float>& scales,
+                          int axis) {
+    const Shape shape = {static_cast<int64_t>(scales.size())};
+    const std::string scale = additions_.AddInitializer(wholes + ".scale", onnx::TensorProto::FLOAT, shape, scales);
+    const std::string zero_points =
+        type == onnx::TensorProto::INT32
+            ? additions_.AddInitializer(wholes + ".zero_point", type, shape, std::vector<int32_t>(scales.size()))
+            : additions_.AddInitializer(wholes + ".zero_point", type, shape, std::vector<int8_t>(scales.size()));
+    const std::string real = additions_.Fresh(wholes + ".real");
+    onnx::AttributeProto& attribute = *AddNode("DequantizeLinear", {wholes, scale, zero_points}, real).add_attribute();
+    attribute.set_name("axis");
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(axis);
+    return real;
+  }
+
+  // An activation that is rounded to steps of its scale.
+  std::string Rounded(const std::string& x, const Quantised& as) {
+    std::string& real = rounded_[x];
+    if (!real.empty()) return real;
+    const std::string scale =
+        additions_.AddInitializer(x + ".scale", onnx::TensorProto::FLOAT, {}, std::vector<float>{as.scale});
+    const std::string zero_point = additions_.AddInitializer(x + ".zero_point", onnx::TensorProto::UINT8, {},
+                                                             std::vector<uint8_t>{static_cast<uint8_t>(as.zero_point)});
+    const std::string wholes = additions_.Fresh(x + ".wholes");
+    AddNode("QuantizeLinear", {x, scale, zero_point}, wholes);
+    real = additions_.Fresh(x + ".rounded");
+    AddNode("DequantizeLinear", {wholes, scale, zero_point}, real);
+    return real;
+  }
+
+  StatusOr<const Weight*> WholesOf(const std::string& name, int axis) {
+    const auto [known, is_new] = weights_.try_emplace({name, axis});
+    if (!is_new) return &known->second;
+    const auto [initializer, is_turned] = sources_.at(name);
+    replaced_.insert(initializer);
+    onnx::TensorProto copy = graph_.initializer(initializer);
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor weight, ReadTensor(copy, Concat("initializer '", copy.name(), "'"), source_));
+    if (is_turned) weight = Turned(weight);
+    const auto outputs = static_cast<size_t>(weight.shape[static_cast<size_t>(axis)]);
+    const std::span<const float> real = weight.floats();
+    const size_t each = outputs == 0 ? 0 : real.size() / outputs;
+    const auto place = [&](size_t output, size_t k) { return axis == 0 ? output * each + k : k * outputs + output; };
+    std::vector<int8_t> wholes(real.size());
+    std::vector<float> row(each);
+    double signal = 0.0, noise = 0.0;
+    for (size_t output = 0; output < outputs; ++output) {
+      for (size_t k = 0; k < each; ++k) row[k] = real[place(output, k)];
+      const float scale = RoundToSteps(row);
+      known->second.scales.push_back(scale);
+      for (size_t k = 0; k < each; ++k) {
+        const double value = real[place(output, k)], error = row[k] - value;
+        signal += value * value;
+        noise += error * error;
+        wholes[place(output, k)] = static_cast<int8_t>(std::nearbyint(row[k] / scale));
+      }
+    }
+    const bool exact = signal == 0.0 || noise == 0.0;
+    known->second.decibels = exact ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+    const std::string made = additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT8, weight.shape, wholes);
+    known->second.real = Dequantised(made, onnx::TensorProto::INT8, known->second.scales, axis);
+    return &known->second;
+  }
+
+  // The bias itself where it is none of a number for each channel.
+  StatusOr<std::string> WholeBias(const std::string& name, float input_scale, const std::vector<float>& weight_scales) {
+    const auto found = sources_.find(name);
+    if (found == sources_.end()) return name;
+    replaced_.insert(found->second.initializer);
+    onnx::TensorProto copy = graph_.initializer(found->second.initializer);
+    const bool fits = copy.data_type() == onnx::TensorProto::FLOAT && copy.dims_size() == 1 &&
+                      copy.dims(0) == static_cast<int64_t>(weight_scales.size());
+    if (!fits) return name;
+    SWIZZLE_ASSIGN_OR_RETURN(const Tensor bias, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
+    std::vector<int32_t> wholes(weight_scales.size());
+    std::vector<float> scales(wholes.size());
+    for (size_t i = 0; i < wholes.size(); ++i) {
+      scales[i] = input_scale * weight_scales[i];
+      constexpr double kMost = 1 << 30;
+      wholes[i] = static_cast<int32_t>(std::clamp(std::nearbyint(double{bias.floats()[i]} / scales[i]), -kMost, kMost));
+    }
+    const std::string made = additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT32, bias.shape, wholes);
+    return Dequantised(made, onnx::TensorProto::INT32, scales, 0);
+  }
+
+  onnx::GraphProto& graph_;
+  GraphAdditions additions_;
+  const std::map<std::string, Quantised>& activations_;
+  const std::function<bool(const std::string&)>& skips_;
+  TensorSource source_;
+  std::map<std::string, WeightSource> sources_;
+  std::set<int> replaced_;                                 // initializers
+  std::map<std::string, std::string> rounded_;             // by activation
+  std::map<std::pair<std::string, int>, Weight> weights_;  // by name and axis
+};
+
+}  // namespace
+
+StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
+                                               const std::map<std::string, Quantised>& activations,
+                                               const std::function<bool(const std::string&)>& skips) {
+  onnx::ModelProto proto;
+  if (!proto.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
+    return InvalidArgument("this is not an ONNX model, or it is truncated");
+  }
+  if (OpsetOf(proto) < kFirstOpset) {
+    return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers by channel need opset ",
+                         kFirstOpset, ": export it anew");
+  }
+  QuantisedOnnx made;
+  SWIZZLE_ASSIGN_OR_RETURN(made.layers, StaticQuantiser(proto, activations, skips).Run());
+  made.model.resize(proto.ByteSizeLong());
+  proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(made.model.data()));
+  return made;
+}
+
+}  // namespace swizzle

@@ -1,0 +1,42 @@
+// Puts QuantizeLinear and DequantizeLinear before the layers of an ONNX model, and leaves everything else as it is:
+// QDQ, as ONNX Runtime's quantize_static has it of inputs.
+#ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_QUANTISE_STATIC_H_
+#define SWIZZLE_MODEL_LOADER_ONNX_ONNX_QUANTISE_STATIC_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/base/quantised.h"
+#include "kernels/base/status.h"
+#include "model_loader/onnx/onnx_reader.h"
+
+namespace swizzle {
+
+// What became of a layer.
+struct QuantisedNode {
+  std::string name;              // of the node, or of its output where it has none
+  std::string input;             // value; empty: the layer stays as it is
+  double weight_decibels = 0.0;  // signal to noise of its weight's whole numbers
+};
+
+struct QuantisedOnnx {
+  std::vector<std::byte> model;
+  std::vector<QuantisedNode> layers;
+};
+
+// Of Conv, and of MatMul and Gemm with a matrix (transA 0, alpha and beta 1), whose weight is a dense initializer,
+// whose input is among `activations`, and whose names `skips` does not return true for. Weights are INT8 by output
+// channel (RoundToSteps), biases that are initializers INT32 by the product of both scales. Weights that nothing reads
+// any more go. `model` has no external data. UNIMPLEMENTED for opsets below 13, in which DequantizeLinear has no
+// channels.
+StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
+                                               const std::map<std::string, Quantised>& activations,
+                                               const std::function<bool(const std::string&)>& skips);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_ONNX_ONNX_QUANTISE_STATIC_H_

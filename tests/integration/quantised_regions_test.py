@@ -1,0 +1,83 @@
+"""Networks that no plan takes whole, quantised as QDQ by ONNX Runtime and by swizzle-pack quantize: their regions are in
+whole numbers."""
+
+import re
+import subprocess
+
+import numpy
+import onnx
+import pytest
+
+import conformance_test
+import make_architectures
+import quantised_test
+import regions_test
+import vision_architectures  # noqa: F401, adds to make_architectures.SMALL
+from conftest import program
+
+LEAST_DECIBELS = 30  # of outputs, signal over what differs from ONNX Runtime's on the same file
+LEAST_TO_REAL = 25   # and from those in FP32
+
+
+def drawn(name):
+    model = make_architectures.build(name, make_architectures.SMALL[name], sparsity=0.8)
+    model = onnx.shape_inference.infer_shapes(model)
+    return model, regions_test.draw_inputs(model)
+
+
+def decibels(expected, actual):
+    noise = numpy.square(actual - expected).sum()
+    return 10 * numpy.log10(numpy.square(expected).sum() / max(noise, 1e-30))
+
+
+def check(file, inputs, folder, share):
+    """That so many of its products are in whole numbers, no rounding is left to the interpreter, and outputs are right."""
+    report = quantised_test.report_of(file)
+    kernels = [kernel for region in report['regions'] for layer in region['layers'] for kernel in layer['kernels']]
+    products = [kernel for kernel in kernels if re.match('(conv|linear)_', kernel)]
+    assert len([kernel for kernel in products if '_u8' in kernel]) >= share * len(products), products
+    actual, said = regions_test.run_model(file, inputs, folder)
+    assert 'QuantizeLinear' not in said, said
+    expected = conformance_test.expected_outputs(file, inputs)
+    for output, array in expected.items():
+        assert decibels(array, actual[output]) > LEAST_DECIBELS, output
+    return actual
+
+
+@pytest.mark.parametrize('name', ('yolov5', 'dbnet', 'mobilevit'))
+def test_files_of_onnx_runtime(name, tmp_path):
+    model, inputs = drawn(name)
+    operators = ['Conv', 'Gemm', 'MatMul']
+    check(quantised_test.quantise(model, tmp_path, inputs, op_types_to_quantize=operators), inputs, tmp_path, 0.8)
+
+
+def quantize(folder, inputs, *flags):
+    numpy.savez(folder / 'inputs.npz', **inputs)
+    return subprocess.run([program('swizzle-pack'), 'quantize', folder / 'real.onnx', folder / 'int8.onnx',
+                           f'--calibration={folder}/inputs.npz', *flags], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize('name', ('yolov5', 'dbnet', 'vit', 'swin', 'segformer', 'convnext'))
+def test_quantize_takes_any_graph(name, tmp_path):
+    model, inputs = drawn(name)
+    onnx.save(model, tmp_path / 'real.onnx')
+    done = quantize(tmp_path, inputs)
+    assert done.returncode == 0, done.stderr
+    whole, layers = map(int, re.search(r': (\d+) of (\d+) layers in whole numbers', done.stdout).groups())
+    assert whole == layers > 8
+    actual = check(tmp_path / 'int8.onnx', inputs, tmp_path, 0.65 if name == 'convnext' else 0.8)
+    for output, array in conformance_test.expected_outputs(tmp_path / 'real.onnx', inputs).items():
+        assert decibels(array, actual[output]) > LEAST_TO_REAL, output
+    assert (tmp_path / 'int8.onnx').stat().st_size < (tmp_path / 'real.onnx').stat().st_size / 2
+
+
+def test_what_quantize_says(tmp_path):
+    model, inputs = drawn('vit')
+    onnx.save(model, tmp_path / 'real.onnx')
+    assert "the pattern to skip 'none' matches no layer" in quantize(tmp_path, inputs, '--skip=none').stderr
+    skipped = quantize(tmp_path, inputs, '--skip=*MatMul*').stdout
+    assert re.search(r': 2 of \d+ layers in whole numbers', skipped), skipped
+    done = quantize(tmp_path, {'other': numpy.zeros(3, 'float32')})
+    assert done.returncode != 0 and 'other' in done.stderr
+    command = [program('swizzle-pack'), 'quantize', tmp_path / 'real.onnx', tmp_path / 'int8.onnx']
+    assert '--calibration' in subprocess.run(command, capture_output=True, text=True, timeout=300).stderr
