@@ -2,7 +2,22 @@
 
 import statistics
 
-from table_text import each, kept, note, table, times
+from table_text import each, kept, note, processor_of, table, times
+
+PEERS = ('onnxruntime', 'openvino')
+
+
+def any_graph_int8_table():
+    """Networks that swizzle-pack quantizes, beside the engines that run the file."""
+    figures = kept('any_graph_int8.json')
+    text = table('model like', 'zeros', 'ONNX Runtime, INT8', 'OpenVINO, INT8', 'Swizzle, INT8', 'against the better',
+                 rows=[(row['model'], f'{row["sparsity"]:.0%}', *(f'{row["ms"][engine]:.2f} ms' for engine in PEERS),
+                        f'{row["ms"]["swizzle"]:.2f} ms',
+                        times(min(row['ms'][engine] for engine in PEERS) / row['ms']['swizzle']))
+                       for row in figures['rows']])
+    return text + note(
+        f'{processor_of(figures)}: `tests/bench/any_graph.py --int8 --engines=onnxruntime,openvino`. Batch 1, medians of '
+        'runs in turn, all on the file that `swizzle-pack quantize` wrote.')
 
 
 def any_graph_gpu_table():

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
-from any_graph_tables import any_graph_gpu_table  # noqa: E402
+from any_graph_tables import any_graph_gpu_table, any_graph_int8_table  # noqa: E402
 from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
 
 NAMES = speed_plot.NAMES
@@ -406,7 +406,7 @@ PAGES = {
     'model_loader/pack/README.md': {'one shot': one_shot_table},
     'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
-                                   'any graph': any_graph_table},
+                                   'any graph': any_graph_table, 'quantized': any_graph_int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table, 'served figures': served_table,
                                     'any graph on a gpu': any_graph_gpu_table,
                                     'attention figures': attention_table,
