@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "kernels/cpu/runtime/cpu_stream.h"
+#include "model_loader/calibration/activation_scales.h"
 #include "model_loader/calibration/moments.h"
-#include "model_loader/calibration/observe_inputs.h"
 #include "model_loader/files/atomic_file.h"
 
 namespace swizzle {

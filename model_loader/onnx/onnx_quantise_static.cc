@@ -1,9 +1,11 @@
 #include "model_loader/onnx/onnx_quantise_static.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "model_loader/onnx/graph_additions.h"
@@ -69,10 +71,10 @@ class StaticQuantiser {
 
   Status Quantise(onnx::NodeProto& node, std::vector<QuantisedNode>& layers) {
     const auto weight = node.input_size() < 2 ? sources_.end() : sources_.find(node.input(1));
-    if (weight == sources_.end() || sources_.contains(node.input(0))) return {};
+    if (weight == sources_.end() || sources_.contains(node.input(0))) return ReadRounded(node);
     const onnx::TensorProto& tensor = graph_.initializer(weight->second.initializer);
     const int axis = OutputAxis(node, tensor.dims_size());
-    if (axis < 0 || tensor.data_type() != onnx::TensorProto::FLOAT) return {};
+    if (axis < 0 || tensor.data_type() != onnx::TensorProto::FLOAT) return ReadRounded(node);
     QuantisedNode& layer = layers.emplace_back();
     layer.name = node.name().empty() ? node.output(0) : node.name();
     const auto activation = activations_.find(node.input(0));
@@ -86,6 +88,21 @@ class StaticQuantiser {
       SWIZZLE_ASSIGN_OR_RETURN(const std::string bias,
                                WholeBias(node.input(2), activation->second.scale, made->scales));
       node.set_input(2, bias);
+    }
+    return {};
+  }
+
+  // Nodes that compute whole numbers of such, or move them, read what is rounded.
+  Status ReadRounded(onnx::NodeProto& node) {
+    constexpr std::array<std::string_view, 16> kReaders = {
+        "Add",           "AveragePool", "Clip",      "Concat",    "GlobalAveragePool",
+        "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu", "MaxPool",
+        "Mul",           "Relu",        "Resize",    "Sigmoid",   "Slice",
+        "Split"};
+    if (!IsDefaultDomain(node.domain()) || std::ranges::find(kReaders, node.op_type()) == kReaders.end()) return {};
+    for (std::string& input : *node.mutable_input()) {
+      const auto found = activations_.find(input);
+      if (found != activations_.end()) input = Rounded(found->first, found->second);
     }
     return {};
   }

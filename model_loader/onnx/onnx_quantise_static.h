@@ -1,5 +1,5 @@
-// Puts QuantizeLinear and DequantizeLinear before the layers of an ONNX model, and leaves everything else as it is:
-// QDQ, as ONNX Runtime's quantize_static has it of inputs.
+// Puts QuantizeLinear and DequantizeLinear behind activations of an ONNX model, for its layers and for what moves, adds
+// or otherwise computes them, and leaves everything else as it is: QDQ, as ONNX Runtime's quantize_static has it.
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_ONNX_QUANTISE_STATIC_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_ONNX_QUANTISE_STATIC_H_
 

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
-#include "model_loader/calibration/observe_inputs.h"
+#include "model_loader/calibration/activation_scales.h"
 #include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
@@ -258,14 +258,14 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend->NewStream(command.threads));
-  std::map<std::string, Observer> observers;
+  std::map<std::string, ActivationScale> scales;
   {
     ProgressLine line(terminal, "");
-    const auto progress = [&](const char* round) { line.Replace(Concat(round, " ...")); };
-    SWIZZLE_ASSIGN_OR_RETURN(observers, ObserveLayerInputs(*program, inputs, *stream, progress));
+    const ScaleChoice choice{command.observer, [&](const char* round) { line.Replace(Concat(round, " ...")); }};
+    SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
   std::map<std::string, Quantised> activations;
-  for (const auto& [name, observer] : observers) activations[name] = observer.Choose(command.observer);
+  for (const auto& [name, scale] : scales) activations[name] = scale.as;
   SWIZZLE_ASSIGN_OR_RETURN(const QuantisedOnnx made, QuantiseOnnxStatically(whole, activations, Skips(command)));
   for (const std::string& pattern : command.skip) {
     const auto matches = [&](const QuantisedNode& layer) {
@@ -277,8 +277,7 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
   }
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, made.model));
-  return LayersText(command, made.layers,
-                    [&](const std::string& input) { return observers.at(input).SignalToNoise(activations.at(input)); });
+  return LayersText(command, made.layers, [&](const std::string& input) { return scales.at(input).decibels; });
 }
 
 // Inputs may be whole numbers before.

@@ -1,0 +1,117 @@
+#include "model_loader/calibration/activation_scales.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "model_loader/calibration/roundings.h"
+#include "model_loader/files/printable_name.h"
+
+namespace swizzle {
+namespace {
+
+using fallback::Array;
+
+// Runs of a program that see what its nodes read.
+class Observation {
+ public:
+  Observation(const fallback::Program& program, std::vector<TensorView> inputs, Stream& stream)
+      : program_(program), inputs_(std::move(inputs)), stream_(stream) {
+    for (const auto& [value, elements] : program.constants()) constants_.insert(value);
+    const auto is_constant = [&](int input) { return input == kNoValue || constants_.contains(input); };
+    for (const Node& node : program.graph().nodes) {
+      if (std::ranges::all_of(node.inputs, is_constant)) constants_.insert(node.outputs.begin(), node.outputs.end());
+    }
+  }
+
+  Status SeeRanges() {
+    return Run([&](int value, const Array& array) {
+      if (array.rank() == 4) planes_.insert(value);
+      observers_[value].SeeRange(array.As<float>());
+    });
+  }
+
+  // Of those that are rounded; nothing else is kept.
+  Status SeeValues() {
+    const auto is_constant = [&](int value) { return constants_.contains(value); };
+    const auto is_plane = [&](int value) { return planes_.contains(value); };
+    alike_ = FindRoundings(program_.graph(), is_constant, is_plane);
+    std::erase_if(observers_, [&](const auto& seen) { return alike_[static_cast<size_t>(seen.first)] < 0; });
+    return Run([&](int value, const Array& array) {
+      const auto found = observers_.find(value);
+      if (found != observers_.end()) found->second.SeeValues(array.As<float>(), 1);
+    });
+  }
+
+  std::map<std::string, ActivationScale> Choose(ObserverKind kind) const {
+    std::map<int, Quantised> widest;
+    for (const auto& [value, observer] : observers_) {
+      const Quantised own = observer.Choose(kind);
+      const auto [found, is_new] = widest.try_emplace(alike_[static_cast<size_t>(value)], own);
+      if (!is_new && own.scale > found->second.scale) found->second = own;
+    }
+    std::map<std::string, ActivationScale> scales;
+    for (const auto& [value, observer] : observers_) {
+      const Quantised& as = widest.at(alike_[static_cast<size_t>(value)]);
+      scales[program_.graph().values[static_cast<size_t>(value)].name] = {as, observer.SignalToNoise(as)};
+    }
+    return scales;
+  }
+
+ private:
+  // Each FP32 value once, at the first node that reads it.
+  template <typename See>
+  Status Run(const See& see) {
+    const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
+    std::set<int> seen;
+    const auto watch = [&](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
+      for (size_t i = 0; i < given.size(); ++i) {
+        const int value = node.inputs[i];
+        if (value == kNoValue || constants_.contains(value) || given[i].dtype != DType::kFloat32) continue;
+        if (!given[i].IsSequence() && seen.insert(value).second) see(value, given[i]);
+      }
+      return Status();
+    };
+    return program_.Run(inputs_, stream_, limits, watch).status();
+  }
+
+  const fallback::Program& program_;
+  const std::vector<TensorView> inputs_;
+  Stream& stream_;
+  std::set<int> constants_, planes_;
+  std::map<int, Observer> observers_;  // by value
+  std::vector<int> alike_;             // by value, as FindRoundings has it
+};
+
+}  // namespace
+
+StatusOr<std::vector<TensorView>> CalibrationInputs(const fallback::Program& program, const NpyArrays& inputs) {
+  for (const auto& [name, array] : inputs) {
+    const auto same = [&name = name](const fallback::Port& port) { return port.name == name; };
+    if (std::ranges::none_of(program.inputs(), same)) {
+      return InvalidArgument("calibration: the model has no input ", QuotedName(name));
+    }
+  }
+  std::vector<TensorView> views;
+  for (const fallback::Port& port : program.inputs()) {
+    const auto found = inputs.find(port.name);
+    if (found == inputs.end()) return InvalidArgument("calibration: input '", port.name, "' is missing");
+    views.push_back(found->second.view());
+  }
+  return views;
+}
+
+StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
+                                                                        const NpyArrays& inputs, Stream& stream,
+                                                                        const ScaleChoice& choice) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<TensorView> views, CalibrationInputs(program, inputs));
+  Observation observation(program, std::move(views), stream);
+  choice.progress("Ranges");
+  SWIZZLE_RETURN_IF_ERROR(observation.SeeRanges());
+  choice.progress("Values");
+  SWIZZLE_RETURN_IF_ERROR(observation.SeeValues());
+  return observation.Choose(choice.observer);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,39 @@
+// The whole numbers of a graph's activations, whatever graph it is: the interpreter runs it node by node on calibration
+// data, once for ranges and once for the values within (quantising/observer.h).
+#ifndef SWIZZLE_MODEL_LOADER_CALIBRATION_ACTIVATION_SCALES_H_
+#define SWIZZLE_MODEL_LOADER_CALIBRATION_ACTIVATION_SCALES_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "model_loader/fallback/executor.h"
+#include "model_loader/files/npz.h"
+#include "model_loader/quantising/observer.h"
+
+namespace swizzle {
+
+// The program's inputs among these arrays, in its order. INVALID_ARGUMENT where one is missing, or one is too many.
+StatusOr<std::vector<TensorView>> CalibrationInputs(const fallback::Program& program, const NpyArrays& inputs);
+
+struct ActivationScale {
+  Quantised as;
+  double decibels = 0.0;  // of what was seen, signal to noise
+};
+
+struct ScaleChoice {
+  ObserverKind observer = ObserverKind::kMinMax;
+  std::function<void(const char*)> progress;  // told of each round
+};
+
+// Of each value that is rounded (roundings.h), by its name. Those of one scale have that of what reaches furthest.
+// Errors are those of CalibrationInputs and of a run on a stream of the CPU backend.
+StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
+                                                                        const NpyArrays& inputs, Stream& stream,
+                                                                        const ScaleChoice& choice);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_CALIBRATION_ACTIVATION_SCALES_H_
