@@ -57,7 +57,12 @@ class Search {
 
  private:
   void Visit(const Node& node) {
-    if (IsWeightedLayer(node, is_constant_)) return Round(node.inputs[0]);
+    if (IsWeightedLayer(node, is_constant_)) {
+      rounded_[static_cast<size_t>(node.inputs[0])] = true;
+      // Before a product with a matrix stand norms and functions that are written out.
+      if (node.op == "Conv") Round(node.inputs[0]);
+      return;
+    }
     const bool wanted = std::ranges::any_of(
         node.outputs, [&](int output) { return output != kNoValue && wanted_[static_cast<size_t>(output)]; });
     if (!wanted) return;
@@ -67,7 +72,7 @@ class Search {
       Join(node);
     } else if (const int base = Gated(node); base != kNoValue) {
       RoundPlane(base);
-    } else if (IsOneOf(node, kComputes) && !IsGate(node)) {
+    } else if (IsOneOf(node, kComputes) && !IsGate(node) && !IsOfAFunction(node)) {
       for (const int input : node.inputs) RoundPlane(input);
     }
   }
@@ -113,6 +118,18 @@ class Search {
     if (node.op != "Sigmoid" && node.op != "HardSigmoid") return false;
     return std::ranges::any_of(graph_.nodes, [&](const Node& other) {
       return Gated(other) == node.inputs[0] && std::ranges::find(other.inputs, node.outputs[0]) != other.inputs.end();
+    });
+  }
+
+  // Whether it may be part of a function that is written out, which is one step to plans as long as nothing is rounded
+  // within: a sum with a constant, or a product of anything but a factor by channel.
+  bool IsOfAFunction(const Node& node) const {
+    if (node.op != "Add" && node.op != "Mul") return false;
+    if (std::ranges::any_of(node.inputs, is_constant_)) return true;
+    if (node.op == "Add") return false;
+    return std::ranges::none_of(node.inputs, [&](int input) {
+      const auto maker = makers_.find(input);
+      return maker != makers_.end() && (maker->second->op == "Sigmoid" || maker->second->op == "HardSigmoid");
     });
   }
 

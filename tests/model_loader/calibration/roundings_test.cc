@@ -55,6 +55,13 @@ TEST(RoundingsTest, WhatIsMovedHasOneScale) {
               UnorderedElementsAre(std::set<std::string>{"x"}, std::set<std::string>{"a", "c", "m"}));
 }
 
+TEST(RoundingsTest, AFunctionThatIsWrittenOutStaysWhole) {
+  OnnxBuilder builder = Images();
+  builder.Floats("one", {}, {1}).Node("Conv", {"x", "w"}, {"a"}).Node("Tanh", {"a"}, {"e"});
+  builder.Node("Add", {"e", "one"}, {"f"}).Node("Mul", {"a", "f"}, {"g"}).Node("Conv", {"g", "w"}, {"y"}).Output("y");
+  EXPECT_THAT(RoundedIn(builder), UnorderedElementsAre(std::set<std::string>{"x"}, std::set<std::string>{"g"}));
+}
+
 TEST(RoundingsTest, AGateIsNotRoundedApart) {
   OnnxBuilder builder = Images();
   builder.Node("Conv", {"x", "w"}, {"a"}).Node("Sigmoid", {"a"}, {"g"}).Node("Mul", {"a", "g"}, {"s"});
