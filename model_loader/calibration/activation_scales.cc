@@ -33,10 +33,11 @@ class Observation {
   }
 
   // Of those that are rounded; nothing else is kept.
-  Status SeeValues() {
+  Status SeeValues(const std::function<bool(const std::string&)>& skips) {
     const auto is_constant = [&](int value) { return constants_.contains(value); };
     const auto is_plane = [&](int value) { return planes_.contains(value); };
-    alike_ = FindRoundings(program_.graph(), is_constant, is_plane);
+    const auto is_whole = [&](const Node& node) { return IsWeightedLayer(node, is_constant) && !skips(node.name); };
+    alike_ = FindRoundings(program_.graph(), is_whole, is_constant, is_plane);
     std::erase_if(observers_, [&](const auto& seen) { return alike_[static_cast<size_t>(seen.first)] < 0; });
     return Run([&](int value, const Array& array) {
       const auto found = observers_.find(value);
@@ -45,15 +46,15 @@ class Observation {
   }
 
   std::map<std::string, ActivationScale> Choose(ObserverKind kind) const {
-    std::map<int, Quantised> widest;
+    std::map<int, Quantised> shared;
     for (const auto& [value, observer] : observers_) {
       const Quantised own = observer.Choose(kind);
-      const auto [found, is_new] = widest.try_emplace(alike_[static_cast<size_t>(value)], own);
-      if (!is_new && own.scale > found->second.scale) found->second = own;
+      const auto [found, is_new] = shared.try_emplace(alike_[static_cast<size_t>(value)], own);
+      if (!is_new) found->second = Observer::Spanning(found->second, own);
     }
     std::map<std::string, ActivationScale> scales;
     for (const auto& [value, observer] : observers_) {
-      const Quantised& as = widest.at(alike_[static_cast<size_t>(value)]);
+      const Quantised& as = shared.at(alike_[static_cast<size_t>(value)]);
       scales[program_.graph().values[static_cast<size_t>(value)].name] = {as, observer.SignalToNoise(as)};
     }
     return scales;
@@ -110,7 +111,7 @@ StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fa
   choice.progress("Ranges");
   SWIZZLE_RETURN_IF_ERROR(observation.SeeRanges());
   choice.progress("Values");
-  SWIZZLE_RETURN_IF_ERROR(observation.SeeValues());
+  SWIZZLE_RETURN_IF_ERROR(observation.SeeValues(choice.skips));
   return observation.Choose(choice.observer);
 }
 

@@ -25,10 +25,11 @@ struct ActivationScale {
 
 struct ScaleChoice {
   ObserverKind observer = ObserverKind::kMinMax;
-  std::function<void(const char*)> progress;  // told of each round
+  std::function<bool(const std::string&)> skips;  // whether a layer of this name stays real
+  std::function<void(const char*)> progress;      // told of each round
 };
 
-// Of each value that is rounded (roundings.h), by its name. Those of one scale have that of what reaches furthest.
+// Of each value that is rounded (roundings.h), by its name. Those of one scale have one for all of them.
 // Errors are those of CalibrationInputs and of a run on a stream of the CPU backend.
 StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,

@@ -31,8 +31,10 @@ bool Moves(const Node& node) {
 
 class Search {
  public:
-  Search(const Graph& graph, const std::function<bool(int)>& is_constant, const std::function<bool(int)>& is_plane)
+  Search(const Graph& graph, const std::function<bool(const Node&)>& is_whole,
+         const std::function<bool(int)>& is_constant, const std::function<bool(int)>& is_plane)
       : graph_(graph),
+        is_whole_(is_whole),
         is_constant_(is_constant),
         is_plane_(is_plane),
         rounded_(graph.values.size()),
@@ -57,7 +59,7 @@ class Search {
 
  private:
   void Visit(const Node& node) {
-    if (IsWeightedLayer(node, is_constant_)) {
+    if (is_whole_(node)) {
       rounded_[static_cast<size_t>(node.inputs[0])] = true;
       // Before a product with a matrix stand norms and functions that are written out.
       if (node.op == "Conv") Round(node.inputs[0]);
@@ -87,11 +89,13 @@ class Search {
 
   // Its inputs and outputs are of one scale.
   void Join(const Node& node) {
+    int first = kNoValue;
     for (const std::vector<int>* const list : {&node.inputs, &node.outputs}) {
       for (const int value : *list) {
         if (value == kNoValue || is_constant_(value) || !is_plane_(value)) continue;
         Round(value);
-        alike_[static_cast<size_t>(OneOf(value))] = OneOf(node.outputs[0]);
+        if (first == kNoValue) first = value;
+        alike_[static_cast<size_t>(OneOf(value))] = OneOf(first);
       }
     }
   }
@@ -134,6 +138,7 @@ class Search {
   }
 
   const Graph& graph_;
+  const std::function<bool(const Node&)>& is_whole_;
   const std::function<bool(int)>& is_constant_;
   const std::function<bool(int)>& is_plane_;
   std::map<int, const Node*> makers_;
@@ -150,9 +155,9 @@ bool IsWeightedLayer(const Node& node, const std::function<bool(int)>& is_consta
   return multiplies && node.domain.empty() && is_constant(node.inputs[1]) && !is_constant(node.inputs[0]);
 }
 
-std::vector<int> FindRoundings(const Graph& graph, const std::function<bool(int)>& is_constant,
-                               const std::function<bool(int)>& is_plane) {
-  return Search(graph, is_constant, is_plane).Run();
+std::vector<int> FindRoundings(const Graph& graph, const std::function<bool(const Node&)>& is_whole,
+                               const std::function<bool(int)>& is_constant, const std::function<bool(int)>& is_plane) {
+  return Search(graph, is_whole, is_constant, is_plane).Run();
 }
 
 }  // namespace swizzle

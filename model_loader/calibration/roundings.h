@@ -14,9 +14,10 @@ namespace swizzle {
 bool IsWeightedLayer(const Node& node, const std::function<bool(int)>& is_constant);
 
 // By value: one that stands for all that have the same scale, since they have nothing but numbers of each other; -1:
-// the value stays real. is_plane: whether a value is FP32 and has four dimensions.
-std::vector<int> FindRoundings(const Graph& graph, const std::function<bool(int)>& is_constant,
-                               const std::function<bool(int)>& is_plane);
+// the value stays real. is_whole: whether a weighted layer is to be of whole numbers. is_plane: whether a value is FP32
+// and has four dimensions.
+std::vector<int> FindRoundings(const Graph& graph, const std::function<bool(const Node&)>& is_whole,
+                               const std::function<bool(int)>& is_constant, const std::function<bool(int)>& is_plane);
 
 }  // namespace swizzle
 

@@ -50,6 +50,9 @@ class StaticQuantiser {
   StatusOr<std::vector<QuantisedNode>> Run() {
     TakeConstants(graph_, 2);
     sources_ = FindWeightSources(graph_, additions_);
+    for (const auto& node : graph_.node()) {
+      for (const auto& output : node.output()) makers_[output] = node.op_type();
+    }
     auto nodes = std::move(*graph_.mutable_node());
     graph_.clear_node();
     std::vector<QuantisedNode> layers;
@@ -92,6 +95,17 @@ class StaticQuantiser {
     return {};
   }
 
+  // Whether it may be part of a function that is written out: a sum or product with something that is not rounded, but
+  // for that of a gate.
+  bool IsOfAFunction(const onnx::NodeProto& node) const {
+    if (node.op_type() != "Add" && node.op_type() != "Mul") return false;
+    return !std::ranges::all_of(node.input(), [&](const std::string& input) {
+      const auto maker = makers_.find(input);
+      const bool gate = maker != makers_.end() && (maker->second == "Sigmoid" || maker->second == "HardSigmoid");
+      return activations_.contains(input) || (gate && node.op_type() == "Mul");
+    });
+  }
+
   // Nodes that compute whole numbers of such, or move them, read what is rounded.
   Status ReadRounded(onnx::NodeProto& node) {
     constexpr std::array<std::string_view, 16> kReaders = {
@@ -100,6 +114,7 @@ class StaticQuantiser {
         "Mul",           "Relu",        "Resize",    "Sigmoid",   "Slice",
         "Split"};
     if (!IsDefaultDomain(node.domain()) || std::ranges::find(kReaders, node.op_type()) == kReaders.end()) return {};
+    if (IsOfAFunction(node)) return {};
     for (std::string& input : *node.mutable_input()) {
       const auto found = activations_.find(input);
       if (found != activations_.end()) input = Rounded(found->first, found->second);
@@ -156,6 +171,9 @@ class StaticQuantiser {
     onnx::TensorProto copy = graph_.initializer(initializer);
     SWIZZLE_ASSIGN_OR_RETURN(Tensor weight, ReadTensor(copy, Concat("initializer '", copy.name(), "'"), source_));
     if (is_turned) weight = Turned(weight);
+    if (!std::ranges::all_of(weight.floats(), [](float number) { return std::isfinite(number); })) {
+      return InvalidArgument("initializer '", copy.name(), "' has numbers that are not finite; --skip its layer");
+    }
     const auto outputs = static_cast<size_t>(weight.shape[static_cast<size_t>(axis)]);
     const std::span<const float> real = weight.floats();
     const size_t each = outputs == 0 ? 0 : real.size() / outputs;
@@ -185,7 +203,6 @@ class StaticQuantiser {
   StatusOr<std::string> WholeBias(const std::string& name, float input_scale, const std::vector<float>& weight_scales) {
     const auto found = sources_.find(name);
     if (found == sources_.end()) return name;
-    replaced_.insert(found->second.initializer);
     onnx::TensorProto copy = graph_.initializer(found->second.initializer);
     const bool fits = copy.data_type() == onnx::TensorProto::FLOAT && copy.dims_size() == 1 &&
                       copy.dims(0) == static_cast<int64_t>(weight_scales.size());
@@ -196,9 +213,12 @@ class StaticQuantiser {
     for (size_t i = 0; i < wholes.size(); ++i) {
       scales[i] = input_scale * weight_scales[i];
       constexpr double kMost = 1 << 30;
-      wholes[i] = static_cast<int32_t>(std::clamp(std::nearbyint(double{bias.floats()[i]} / scales[i]), -kMost, kMost));
+      const double whole = std::nearbyint(double{bias.floats()[i]} / scales[i]);
+      if (!(std::abs(whole) <= kMost)) return name;  // beside it the products are nothing
+      wholes[i] = static_cast<int32_t>(whole);
     }
     const std::string made = additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT32, bias.shape, wholes);
+    replaced_.insert(found->second.initializer);
     return Dequantised(made, onnx::TensorProto::INT32, scales, 0);
   }
 
@@ -208,6 +228,7 @@ class StaticQuantiser {
   const std::function<bool(const std::string&)>& skips_;
   TensorSource source_;
   std::map<std::string, WeightSource> sources_;
+  std::map<std::string, std::string> makers_;              // operators, by what they make
   std::set<int> replaced_;                                 // initializers
   std::map<std::string, std::string> rounded_;             // by activation
   std::map<std::pair<std::string, int>, Weight> weights_;  // by name and axis
@@ -226,8 +247,15 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
     return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers by channel need opset ",
                          kFirstOpset, ": export it anew");
   }
+  for (const auto& node : proto.graph().node()) {
+    if (node.op_type().find("QuantizeLinear") != std::string::npos || node.op_type().starts_with("QLinear")) {
+      return InvalidArgument("it is quantised already; start from the FP32 model");
+    }
+  }
   QuantisedOnnx made;
   SWIZZLE_ASSIGN_OR_RETURN(made.layers, StaticQuantiser(proto, activations, skips).Run());
+  constexpr int64_t kFirstIrVersion = 4;  // before it, every initializer is listed as an input, too
+  proto.set_ir_version(std::max<int64_t>(proto.ir_version(), kFirstIrVersion));
   made.model.resize(proto.ByteSizeLong());
   proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(made.model.data()));
   return made;

@@ -261,7 +261,8 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
   std::map<std::string, ActivationScale> scales;
   {
     ProgressLine line(terminal, "");
-    const ScaleChoice choice{command.observer, [&](const char* round) { line.Replace(Concat(round, " ...")); }};
+    const ScaleChoice choice{command.observer, Skips(command),
+                             [&](const char* round) { line.Replace(Concat(round, " ...")); }};
     SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
   std::map<std::string, Quantised> activations;

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "model_loader/semantics/whole_numbers.h"
+
 namespace swizzle {
 namespace {
 
@@ -90,6 +92,13 @@ double Observer::SquaredError(const Quantised& quantised) const {
     error += static_cast<double>(histogram_[bin]) * spread;
   }
   return error;
+}
+
+Quantised Observer::Spanning(const Quantised& a, const Quantised& b) {
+  const RealRange first = RangeOf(a), second = RangeOf(b);
+  if (first.low <= second.low && first.high >= second.high) return a;
+  if (second.low <= first.low && second.high >= first.high) return b;
+  return Within({std::min(first.low, second.low), std::max(first.high, second.high)});
 }
 
 double Observer::SignalToNoise(const Quantised& quantised) const {

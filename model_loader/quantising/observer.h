@@ -31,6 +31,8 @@ class Observer {
 
   // UINT8 for values between the bounds, 0 among them. REQUIRES: both rounds are over.
   Quantised Choose(ObserverKind kind) const;
+  // UINT8 for all that either holds: the one that holds the other, where one does.
+  static Quantised Spanning(const Quantised& a, const Quantised& b);
   // Of what was seen, if it were stored as `quantised`: signal over noise, in decibels.
   double SignalToNoise(const Quantised& quantised) const;
   // Of each channel.

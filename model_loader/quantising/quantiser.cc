@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "model_loader/semantics/whole_numbers.h"
@@ -149,16 +150,14 @@ class Quantiser {
     return value;
   }
 
-  // By what was seen of the one among them that reaches furthest.
+  // For all that was seen of those that are joined.
   Quantised ChosenFor(int value) {
-    Quantised widest;
-    bool any = false;
+    std::optional<Quantised> all;
     for (const int member : members_[OneOf(value)]) {
       const Quantised its = observers_[static_cast<size_t>(member)].Choose(options_.observer);
-      if (!any || its.scale > widest.scale) widest = its;
-      any = true;
+      all = all ? Observer::Spanning(*all, its) : its;
     }
-    return widest;
+    return *all;
   }
 
   // What is wanted, and not made as whole numbers, is quantised by a layer of its own, before layer `place`.

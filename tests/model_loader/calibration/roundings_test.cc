@@ -22,8 +22,9 @@ std::set<std::set<std::string>> RoundedIn(const OnnxBuilder& builder) {
   const auto graph = builder.Read();
   EXPECT_THAT(graph, IsOk());
   const auto is_constant = [&](int value) { return graph->values[static_cast<size_t>(value)].constant.has_value(); };
+  const auto is_whole = [&](const Node& node) { return IsWeightedLayer(node, is_constant); };
   const auto is_plane = [&](int value) { return !is_constant(value); };
-  const std::vector<int> found = FindRoundings(*graph, is_constant, is_plane);
+  const std::vector<int> found = FindRoundings(*graph, is_whole, is_constant, is_plane);
   std::map<int, std::set<std::string>> sets;
   for (size_t value = 0; value < found.size(); ++value) {
     if (found[value] >= 0) sets[found[value]].insert(graph->values[value].name);
@@ -53,6 +54,13 @@ TEST(RoundingsTest, WhatIsMovedHasOneScale) {
   builder.Node("Concat", {"a", "m"}, {"c"}, {{"axis", int64_t{1}}}).Node("Conv", {"c", "v"}, {"y"}).Output("y");
   EXPECT_THAT(RoundedIn(builder),
               UnorderedElementsAre(std::set<std::string>{"x"}, std::set<std::string>{"a", "c", "m"}));
+}
+
+TEST(RoundingsTest, APartThatNothingReadsIsLeftOut) {
+  OnnxBuilder builder = Images();
+  builder.Counting("u", {2, 1, 1, 1}).Node("Conv", {"x", "w"}, {"a"});
+  builder.Node("Split", {"a"}, {"", "b"}, {{"axis", int64_t{1}}}).Node("Conv", {"b", "u"}, {"y"}).Output("y");
+  EXPECT_THAT(RoundedIn(builder), UnorderedElementsAre(std::set<std::string>{"x"}, std::set<std::string>{"a", "b"}));
 }
 
 TEST(RoundingsTest, AFunctionThatIsWrittenOutStaysWhole) {
