@@ -87,6 +87,7 @@ std::string KernelListing(const Backend& backend) {
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                 const std::function<void()>& before_serving,
                                                 const std::function<bool()>& stop) {
+  ShareArenas(AvailableCpus());
   std::unique_ptr<Server> server(new Server);
   SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
   server->devices_ = std::make_unique<Devices>(std::move(devices));

@@ -20,7 +20,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
-#include "model_loader/fallback/block_store.h"
+#include "model_loader/fallback/block_range.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle::fallback {
@@ -108,7 +108,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
  private:
   Memory(const Limits& limits, std::shared_ptr<BlockStore> blocks, Place place)
       : limits_(limits),
-        blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockStore>(0, limits.budget)),
+        blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockRange>(limits.budget, 0)),
         place_(place) {}
 
   // Bytes that are counted as long as they are held.

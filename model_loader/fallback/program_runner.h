@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model_loader/fallback/block_range.h"
 #include "model_loader/fallback/executor.h"
 
 namespace swizzle::fallback {
@@ -28,7 +29,7 @@ class HostProgramRunner final : public ProgramRunner {
       : program_(std::move(program)),
         stream_(std::move(stream)),
         limits_(limits),
-        supplies_{std::make_shared<BlockStore>(BlockStore::kMostBytes, limits.budget), gate} {}
+        supplies_{std::make_shared<BlockRange>(limits.budget), gate} {}
 
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs) override {
     return program_->Run(inputs, *stream_, limits_, nullptr, supplies_);

@@ -1,17 +1,16 @@
-// A device's memory as blocks that runs take one after another (fallback/block_store.h).
+// A device's memory as blocks that runs take one after another (fallback/kept_blocks.h).
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_BLOCKS_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_BLOCKS_H_
 
 #include <atomic>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/backend/backend.h"
 #include "kernels/base/mutex.h"
-#include "model_loader/fallback/block_store.h"
+#include "model_loader/fallback/kept_blocks.h"
 
 namespace swizzle::offload {
 
@@ -56,7 +55,7 @@ struct DeviceStore {
   explicit DeviceStore(DeviceBackend& backend) {
     auto source = std::make_unique<DeviceBlocks>(backend);
     blocks = source.get();
-    store = std::make_shared<fallback::BlockStore>(std::move(source), 0, std::numeric_limits<size_t>::max(), kLarger);
+    store = std::make_shared<fallback::KeptBlocks>(std::move(source), fallback::KeptBlocks::Options{.larger = kLarger});
   }
 
   std::shared_ptr<fallback::BlockStore> store;

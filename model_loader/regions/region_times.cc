@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "model_loader/fallback/block_store.h"
+#include "model_loader/fallback/block_range.h"
 #include "model_loader/regions/survey.h"
 
 namespace swizzle::regions {
@@ -50,7 +50,7 @@ absl::Duration RegionTimes::All() const {
 StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream, const fallback::Limits& limits) {
   constexpr int kRuns = 5;
   const fallback::Program& program = *regional.program;
-  const auto blocks = std::make_shared<fallback::BlockStore>();
+  const auto blocks = std::make_shared<fallback::BlockRange>();
   StatusOr<std::vector<TurnTime>> least = Unimplemented("it runs on zeros of no size that was tried");
   RegionTimes times;
   for (size_t i = 0; i < kFreeSizes.size() && !least.ok(); ++i) {

@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "server/memory/memory_limit.h"
@@ -25,6 +26,15 @@ constexpr int kLittlePatience = 240;
 void GiveBackFreedMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
+#endif
+}
+
+void ShareArenas([[maybe_unused]] int threads) {
+#ifdef __GLIBC__
+  for (const char* const name : {"MALLOC_ARENA_MAX", "GLIBC_TUNABLES"}) {
+    if (std::getenv(name) != nullptr) return;
+  }
+  mallopt(M_ARENA_MAX, std::max(threads, 2));
 #endif
 }
 

@@ -12,6 +12,11 @@ namespace swizzle {
 // What was freed, all of it.
 void GiveBackFreedMemory();
 
+// Has all threads share as many arenas of glibc's as `threads` run at once, unless the environment says how many. By
+// default there are eight for each processor, one for nearly every thread of gRPC's, and each keeps room for the
+// largest request that ever came to it. To be called before there are other threads.
+void ShareArenas(int threads);
+
 // Requests take memory in the same sizes again and again. glibc would return that of large ones to the kernel each time
 // and get it back page by page: of an image of 602 KB that takes half of what the server spends on the call. What
 // loading has left over is returned first.

@@ -45,8 +45,8 @@ class MessageMemory {
   google::protobuf::Arena arena_ = google::protobuf::Arena(first_.data(), first_.size());
 };
 
-// Deletes itself once gRPC is done with it, and whoever decodes it. The messages live as long; so do the views that
-// the request holds into them.
+// Deletes itself once gRPC is done with it, and whoever decodes it. The request's message, into which the batcher's
+// request holds views, lives until that has its result.
 class InferCall final : public grpc::ServerUnaryReactor {
  public:
   InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
@@ -211,6 +211,13 @@ class InferCall final : public grpc::ServerUnaryReactor {
     return NoRoom(Concat("model '", spec().name, "'"), serving_->inflight, limits.max_model_inflight_bytes);
   }
 
+  // Likewise, room or not: the bytes are there.
+  void HoldAnyway(int64_t bytes) {
+    held_.HoldAnyway(calls_.inflight, bytes);
+    if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
+    model_held_.HoldAnyway(serving_->inflight, bytes);
+  }
+
   Status NoRoom(const std::string& whose, const InflightBytes& account, int64_t most) {
     Count(calls_.refused.inflight_bytes);
     const int64_t held = account.held();
@@ -236,16 +243,22 @@ class InferCall final : public grpc::ServerUnaryReactor {
 
   Status Write(Result result) {
     SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
-    const int64_t bytes = request_bytes_ + BytesOf(result);
-    held_.HoldAnyway(calls_.inflight, bytes);
-    if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
-    model_held_.HoldAnyway(serving_->inflight, bytes);
+    const int64_t bytes = BytesOf(result);
+    HoldAnyway(request_bytes_ + bytes);
     auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
     EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
     SerializeInfer(*message, response_);
+    DropRequest();
+    HoldAnyway(bytes);
     calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
     answered_.store(true, std::memory_order_relaxed);
     return absl::OkStatus();
+  }
+
+  // Before the answer goes: a client's next request then takes the memory of its last one, and not as much beside it.
+  void DropRequest() {
+    request_ = nullptr;
+    request_memory_.arena().Reset();
   }
 
   // The last thing done with this call: gRPC may delete it from here on.
@@ -267,7 +280,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
   HeldBytes held_, model_held_, connection_held_;
   MessageMemory request_memory_, response_memory_;
-  inference::ModelInferRequest* const request_;
+  inference::ModelInferRequest* request_;  // null once the answer is written
   int64_t request_bytes_ = 0;
   uint64_t peer_ = 0;  // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();

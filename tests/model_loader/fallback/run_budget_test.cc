@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "model_loader/fallback/array.h"
-#include "model_loader/fallback/block_store.h"
+#include "model_loader/fallback/block_range.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -17,7 +17,7 @@ class RunBudgetTest : public ::testing::Test {
   RunBudgetTest() { budget_->Limit(5 * kMiB); }
 
   const std::shared_ptr<RunBudget> budget_ = std::make_shared<RunBudget>();
-  BlockStore one_{BlockStore::kMostBytes, budget_}, other_{BlockStore::kMostBytes, budget_};
+  BlockRange one_{budget_}, other_{budget_};
 };
 
 TEST_F(RunBudgetTest, StoresTakeNoMoreTogether) {
@@ -57,7 +57,7 @@ TEST_F(RunBudgetTest, IdleSessionsKeepNothing) {
 
 TEST_F(RunBudgetTest, HoldsNothingOfStoresThatAreGone) {
   {
-    BlockStore third(BlockStore::kMostBytes, budget_);
+    BlockRange third(budget_);
     third.Give(third.Take(kMiB));
     EXPECT_GE(budget_->held(), static_cast<int64_t>(kMiB));
   }

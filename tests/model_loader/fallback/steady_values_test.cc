@@ -68,7 +68,7 @@ class SteadyNodesTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  const std::shared_ptr<BlockStore> blocks_ = std::make_shared<BlockStore>();
+  const std::shared_ptr<BlockStore> blocks_ = std::make_shared<BlockRange>();
   std::shared_ptr<const Program> program_;
 };
 

@@ -1,0 +1,78 @@
+// Blocks of the host's memory, next to each other in one range of addresses that a session keeps: a block lies in the
+// first gap that holds it, gaps that meet are one (Knuth, The Art of Computer Programming, volume 1, 2.5: first fit).
+// So runs of ever other shapes need no more than the largest of them did. The C library's allocator, whose arenas have
+// 64 MiB on their own thread and go on elsewhere, grew for a thousand runs; and kept whole, blocks of the last runs lay
+// beside each other, each in a size of its own.
+#ifndef SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_RANGE_H_
+#define SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_RANGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
+#include "model_loader/fallback/block_store.h"
+#include "model_loader/fallback/run_budget.h"
+
+namespace swizzle::fallback {
+
+class BlockRange final : public BlockStore {
+ public:
+  // Smaller ones the C library's allocator keeps well by itself.
+  static constexpr size_t kLeastBytes = size_t{64} << 10;
+  // What a session keeps between runs at most.
+  static constexpr size_t kMostKept = size_t{512} << 20;
+  // Addresses, which take no memory: as much as a run may hold. What does not fit comes from the heap.
+  static constexpr size_t kReserved = size_t{1} << 34;
+  // What none of so many runs reached is freed.
+  static constexpr int kRunsRemembered = 1024;
+
+  // As far as `budget` has any memory; null: without a limit. `reserved`: 0 has all come from the heap, and nothing
+  // kept.
+  explicit BlockRange(std::shared_ptr<RunBudget> budget = nullptr, size_t reserved = kReserved);
+  ~BlockRange() override;
+
+  Block Take(size_t bytes) override;
+  void Give(Block block) override;
+  void BeginRun() override;
+  // But for gaps between blocks that are held.
+  void FreeKept() override;
+  void FreeIdle() override;
+  size_t kept_bytes() const override;
+
+ private:
+  Block TakeFromHeap(size_t bytes);
+  bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where so many bytes fit; none: nowhere.
+  std::optional<size_t> Find(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the range can be written up to there.
+  bool Unlock(size_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block Occupy(size_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes a block of the range a gap.
+  void Leave(Block block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees what lies behind.
+  void Shrink(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<RunBudget> budget_;  // null: none
+  const size_t reserved_;
+  mutable Mutex mutex_;  // after the budget's
+  // Null: nothing is reserved. Set once, by the first block that is large.
+  std::byte* start_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;           // there are no addresses
+  std::map<size_t, size_t> gaps_ ABSL_GUARDED_BY(mutex_);  // bytes, by where they begin; none is the last
+  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;               // in bytes of blocks
+  size_t end_ ABSL_GUARDED_BY(mutex_) = 0;                 // of the last block
+  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;                // from the start; counted in the budget
+  size_t writable_ ABSL_GUARDED_BY(mutex_) = 0;            // from the start
+  size_t most_end_ ABSL_GUARDED_BY(mutex_) = 0;            // of the last runs
+  int runs_since_ ABSL_GUARDED_BY(mutex_) = 0;             // most_end_ began
+  int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t run_seen_ ABSL_GUARDED_BY(mutex_) = -1;  // by FreeIdle
+};
+
+}  // namespace swizzle::fallback
+
+#endif  // SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_RANGE_H_
