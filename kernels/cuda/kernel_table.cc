@@ -173,14 +173,12 @@ constexpr Kernel kConvCsr = {
 template <int kBytes>
 constexpr Kernel kConvCsrTile = {
     .accepts = AcceptsConvCsrTile<kBytes>, .prepare = PrepareConvCsr, .workspace_bytes = ConvCsrWorkspaceBytes};
-constexpr Kernel kConvShflBw = {.accepts = AcceptsConvShflBw,
-                                .prepare = PrepareConvShflBw,
-                                .workspace_bytes = ConvCsrWorkspaceBytes,
-                                .holds = HoldsRowGroups};
-constexpr Kernel kConvHbEll = {.accepts = AcceptsConvShflBw,
-                               .prepare = PrepareConvHbEll,
-                               .workspace_bytes = ConvCsrWorkspaceBytes,
-                               .holds = HoldsMixedBlocks};
+template <auto kPrepare, auto kHolds>
+constexpr Kernel kConvGroups = {
+    .accepts = AcceptsConvShflBw, .prepare = kPrepare, .workspace_bytes = ConvCsrWorkspaceBytes, .holds = kHolds};
+constexpr Kernel kConvShflBw = kConvGroups<PrepareConvShflBw, HoldsRowGroups>;
+constexpr Kernel kConvShflBwPairs = kConvGroups<PrepareConvShflBw, HoldsRowPairs>;
+constexpr Kernel kConvHbEll = kConvGroups<PrepareConvHbEll, HoldsMixedBlocks>;
 constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .prepare = PrepareConvShflBw,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
@@ -245,8 +243,10 @@ constexpr auto EmbeddingRows() {
 // Tiles of so many columns.
 template <RowText kText, int kWidth>
 constexpr auto ShflBwRows() {
-  return Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
-      kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; });
+  return Join(Rows<"conv_rows_shfl_bw", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
+                  kShflBwShape, kSm90a, kConvShflBw, []<DType>() { return &RunConvShflBw<kWidth>; }),
+              Rows<"conv_rows_shfl_bw", RowText("pairs") + kText + "_sm90a", kF16, kBf16>(
+                  kShflBwShape, kSm90a, kConvShflBwPairs, []<DType>() { return &RunConvShflBwPairs<kWidth>; }));
 }
 
 // FP32 by three products of halves.

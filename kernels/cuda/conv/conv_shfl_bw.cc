@@ -1,6 +1,7 @@
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,6 +52,14 @@ bool AcceptsConvShflBw(const Problem& problem) {
 
 bool HoldsRowGroups(const Weight& weight, const Problem&) { return FindRowGrouping(weight.matrix).has_value(); }
 
+bool HoldsRowPairs(const Weight& weight, const Problem&) {
+  if (const ShflBwMatrix* const held = weight.matrix.As<ShflBwMatrix>()) {
+    return HasRowPairs(held->rows, held->vector_rows);
+  }
+  const std::optional<RowGrouping> grouping = FindRowGrouping(weight.matrix);
+  return grouping && HasRowPairs(weight.rows(), grouping->vector_rows);
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, GroupRows(weight.matrix));
   SWIZZLE_ASSIGN_OR_RETURN(auto packed, RowGroups::Make(*matrix, weight.bias, problem.to.dtype));
@@ -91,6 +100,11 @@ void RunConvShflBw(const KernelArgs& args, Stream& stream) {
   QueueGroups<kWidth>(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
 }
 
+template <int kWidth>
+void RunConvShflBwPairs(const KernelArgs& args, Stream& stream) {
+  QueuePairs<kWidth>(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
+}
+
 void RunConvShflBwFew(const KernelArgs& args, Stream& stream) {
   QueueFewColumns(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
 }
@@ -99,5 +113,9 @@ template void RunConvShflBw<64>(const KernelArgs&, Stream&);
 template void RunConvShflBw<128>(const KernelArgs&, Stream&);
 template void RunConvShflBw<192>(const KernelArgs&, Stream&);
 template void RunConvShflBw<256>(const KernelArgs&, Stream&);
+template void RunConvShflBwPairs<64>(const KernelArgs&, Stream&);
+template void RunConvShflBwPairs<128>(const KernelArgs&, Stream&);
+template void RunConvShflBwPairs<192>(const KernelArgs&, Stream&);
+template void RunConvShflBwPairs<256>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cuda

@@ -22,7 +22,6 @@ constexpr int kStagesOfChunk = RowGroups::kChunk / RowGroups::kStage;
 constexpr int kPieceElements = 8, kPieceBytes = 16;
 constexpr int kAtomBytes = kDepth * 128;  // 64 columns of X of a stage, 128 bytes a row
 constexpr int kStepBytes = kTileRows * kStep * 2;
-constexpr int kProducerRegisters = 72, kConsumerRegisters = 184;
 
 struct Args {
   const void* x;
@@ -64,21 +63,26 @@ Args ArgsOf(const Operands& operands, int width) {
           .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
 }
 
-// What a CTA of kWidth columns has in shared memory; two fit a multiprocessor.
-template <int kWidth>
+// A CTA of kGroups groups by kWidth columns, and what it has in shared memory. Of one group two fit a multiprocessor; a
+// pair, whose groups have the same columns, has one to itself, with consumers for each.
+template <int kWidth, int kGroups = 1>
 struct Shape {
-  static constexpr int kParts = kWidth == 256 ? 2 : 1;  // one product of 256 takes too many registers
+  static constexpr int kCtas = 2 / kGroups;  // a multiprocessor's
+  static constexpr int kThreads = (kGroups + 1) * kRole;
+  static constexpr int kProducerRegisters = kGroups == 1 ? 72 : 88, kConsumerRegisters = kGroups == 1 ? 184 : 208;
+  static constexpr int kParts = kWidth == 256 && kCtas == 2 ? 2 : 1;  // one product of 256 takes too many registers
   static constexpr int kPartWidth = kWidth / kParts;
   static constexpr int kAtoms = kWidth / 64;
-  static constexpr int kHalfOfSharedMemory = 113 * 1024;
-  static constexpr int kStageBytes = kAtoms * kAtomBytes + 2 * kStepBytes;
+  static constexpr int kSharedBytes = kGroups == 1 ? 113 * 1024 : 227 * 1024;
+  static constexpr int kStageBytes = kAtoms * kAtomBytes + kGroups * 2 * kStepBytes;
+  static constexpr int kMostStages = kGroups == 1 ? 8 : 12;
   static constexpr int kStages =
-      (kHalfOfSharedMemory - 1024) / kStageBytes < 8 ? (kHalfOfSharedMemory - 1024) / kStageBytes : 8;
+      (kSharedBytes - 1024) / kStageBytes < kMostStages ? (kSharedBytes - 1024) / kStageBytes : kMostStages;
   struct alignas(1024) Stage {
     uint8_t x[kAtoms * kAtomBytes];  // 16-byte piece p of row r of an atom lies at p ^ (r % 8)
-    uint8_t weights[2 * kStepBytes];
+    uint8_t weights[kGroups][2 * kStepBytes];
   };
-  // Or half of a tile's residual, rows so far apart that a warp's pairs of eight rows lie in 32 banks.
+  // Or half of a group's residual, rows so far apart that a warp's pairs of eight rows lie in 32 banks.
   static constexpr int kResidualRows = kTileRows / 2, kResidualPitch = kWidth * 2 + kPieceBytes;
   static_assert(kResidualRows == kWarp && kResidualRows * kResidualPitch <= kStageBytes);
   struct Shared {
@@ -110,16 +114,16 @@ struct TileWalk {
   }
 };
 
-// After its columns a tile's residual comes through the ring, in two stages: asked for when it is stored, it would be
-// waited for. A row a lane of the first two of the producer's warps.
-template <int kWidth>
-__device__ void FillResidual(const Args& args, const RowGroup& group, int64_t first_column,
-                             typename Shape<kWidth>::Shared& shared, Producer<Shape<kWidth>::kStages>& producer) {
+// After its columns a tile's residual comes through the ring, in two stages a group: asked for when it is stored, it
+// would be waited for. A row a lane of as many of the producer's warps.
+template <int kWidth, int kGroups = 1, typename S = Shape<kWidth, kGroups>>
+__device__ void FillResidual(const Args& args, const RowGroup& group, int64_t first_column, typename S::Shared& shared,
+                             Producer<S::kStages>& producer) {
   if (args.residual == nullptr) return;
   const int warp = threadIdx.x / kWarp % kWarps, lane = threadIdx.x % kWarp;
   const auto bytes = static_cast<uint32_t>(min(int64_t{kWidth}, args.stride - first_column)) * 2;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  for (int half = 0; half < 2 * kGroups; ++half) {
     producer.WaitUntilEmpty();
     if (warp == half) {
       const int row = __ldg(args.rows + group.place + half * kWarp + lane);
@@ -127,7 +131,7 @@ __device__ void FillResidual(const Args& args, const RowGroup& group, int64_t fi
       if (lane == 0) producer.full().ArriveExpecting(rows * bytes);
       __syncwarp();
       if (row >= 0) {
-        const uint32_t to = SharedAddress(&shared.stages[producer.stage()]) + lane * Shape<kWidth>::kResidualPitch;
+        const uint32_t to = SharedAddress(&shared.stages[producer.stage()]) + lane * S::kResidualPitch;
         producer.full().CopyBulk(to, static_cast<const uint16_t*>(args.residual) + row * args.stride + first_column,
                                  bytes);
       }
@@ -159,11 +163,13 @@ struct LaneRows {
   float inverses[2];  // of parts
 };
 
-// Places is made of the arguments and a part's first column; those that are not kAligned load pieces, too.
-template <typename T, int kWidth, typename Function, typename AllArgs = Args, typename Places = RowPlaces>
+// Places is made of the arguments and a part's first column; those that are not kAligned load pieces, too. Consumers of
+// a pair's second group are threads from kRole on: its rows are in the next 64 places.
+template <typename T, int kWidth, typename Function, typename AllArgs = Args, typename Places = RowPlaces,
+          int kGroups = 1>
 class Multiplier {
  public:
-  using S = Shape<kWidth>;
+  using S = Shape<kWidth, kGroups>;
   static constexpr bool kOfParts = std::is_base_of_v<PartArgs, AllArgs>;
   using Stored = std::conditional_t<kOfParts, float, T>;
   __device__ Multiplier(const AllArgs& args, const Ending<Function>& ending, typename S::Shared& shared)
@@ -230,7 +236,8 @@ class Multiplier {
     consumer_.WaitUntilFull();
     PublishToProducts();
     FenceProducts();
-    const uint32_t x = SharedAddress(shared_.stages[stage].x), weights = SharedAddress(shared_.stages[stage].weights);
+    const uint32_t x = SharedAddress(shared_.stages[stage].x);
+    const uint32_t weights = SharedAddress(shared_.stages[stage].weights[kGroups == 1 ? 0 : threadIdx.x / kRole]);
     if constexpr (kOfParts) {  // steps are uppers and rests of the same columns
       QueueStep(weights + kStepBytes, x);
       QueueStep(weights, x + kStepOfX);
@@ -261,7 +268,7 @@ class Multiplier {
     if (threadIdx.x % kWarp == 0) consumer_.Release(stage);
   }
 
-  // Both stages, though a warp's rows are all in one: who waits for each phase of a stage misses none.
+  // All stages, though a warp's rows are all in one: who waits for each phase of a stage misses none.
   __device__ void WaitForResidual() {
     if constexpr (Places::kAligned) {
       if (args_.residual == nullptr) return;
@@ -384,9 +391,17 @@ class Multiplier {
     sums[at + 1] = fmaf(pair.y, args_.beta, sums[at + 1]);
   }
 
+  // Not by index: the stages are in registers.
+  __device__ int StageOf(int half) const {
+    int stage = residual_[0];
+#pragma unroll
+    for (int i = 1; i < 2 * kGroups; ++i) stage = half == i ? residual_[i] : stage;
+    return stage;
+  }
+
   __device__ void AddStagedResidual(Sums& sums, int part) const {
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    const auto* const stage = reinterpret_cast<const uint8_t*>(&shared_.stages[warp < 2 ? residual_[0] : residual_[1]]);
+    const auto* const stage = reinterpret_cast<const uint8_t*>(&shared_.stages[StageOf(warp / 2)]);
     const uint8_t* const from =
         stage + (warp % 2 * 16 + lane / 4) * S::kResidualPitch + part * (S::kPartWidth * 2) + lane % 4 * 4;
 #pragma unroll
@@ -419,7 +434,7 @@ class Multiplier {
   const Ending<Function>& ending_;
   typename S::Shared& shared_;
   Consumer<S::kStages> consumer_;
-  int residual_[2];  // its stages
+  int residual_[2 * kGroups];  // its stages
   Sums sums_[S::kParts];
 };
 

@@ -12,6 +12,9 @@
 //   no branch stands between the products of a stage; a residual comes through the ring after the tile's columns.
 // A column tile that reaches past the row's end reads its last 16 bytes again and stores nothing there.
 //
+// Groups with the same columns (vectors of 128 rows) are multiplied in pairs: one CTA an SM, 128 rows of Y, consumers
+// for each group and producers that gather once for both.
+//
 // For few columns, and devices before Hopper, conv_shfl_bw_few.cu multiplies the same weights by warps: a CTA has 16 or
 // 32 rows of a group by up to 64 columns, its 8 or 16 warps share K, and operands go from memory to registers.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_H_
@@ -31,6 +34,8 @@ namespace swizzle::cuda {
 bool AcceptsConvShflBw(const Problem& problem);
 // Whether its rows can be grouped (FindRowGrouping).
 bool HoldsRowGroups(const Weight& weight, const Problem& problem);
+// Whether these are in pairs (row_groups.h).
+bool HoldsRowPairs(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvShflBw(const Weight& weight, const Problem& problem);
 // Of what that made.
 const RowGroups& RowGroupsOf(const PackedWeight& weight);
@@ -39,6 +44,9 @@ const int32_t* WindowSlotsOf(
 // Tiles of kWidth columns: 64, 128, 192 or 256.
 template <int kWidth>
 void RunConvShflBw(const KernelArgs& args, Stream& stream);
+// Two groups of a pair at once.
+template <int kWidth>
+void RunConvShflBwPairs(const KernelArgs& args, Stream& stream);
 void RunConvShflBwFew(const KernelArgs& args, Stream& stream);
 
 // The same kernels for weights in blocks of 16x16 and beside them (HB-ELL): groups of 64 neighbouring rows, with all
@@ -66,6 +74,9 @@ struct GroupOperands {
 
 template <int kWidth>
 void QueueGroups(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
+// REQUIRES: the weight is in pairs.
+template <int kWidth>
+void QueuePairs(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
 void QueueFewColumns(const GroupOperands& operands, int multiprocessors, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

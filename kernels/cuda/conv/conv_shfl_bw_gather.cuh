@@ -24,11 +24,11 @@ struct GatherShape {
 //   Copy(to, chunk, stage, turn, row): asks for the piece of one column, of those that the warp copies in this turn for
 //     the chunk's stage the one of this row. Every lane that has a piece calls it;
 //   kAligned: as its places in Y have it.
-// Walk says which tiles are the CTA's.
-template <int kWidth, typename AllArgs, typename Columns, typename Walk = TileWalk>
+// Walk says which tiles are the CTA's. Of a pair both groups' weights come, one behind the other as they are packed.
+template <int kWidth, typename AllArgs, typename Columns, typename Walk = TileWalk, int kGroups = 1>
 class Gatherer {
  public:
-  using S = Shape<kWidth>;
+  using S = Shape<kWidth, kGroups>;
   __device__ Gatherer(const AllArgs& args, typename S::Shared& shared)
       : args_(args),
         columns_(args),
@@ -65,7 +65,9 @@ class Gatherer {
         }
         chunk = next;
       }
-      if constexpr (Columns::kAligned) FillResidual<kWidth>(args_, group, walk.FirstColumn(kWidth), shared_, producer_);
+      if constexpr (Columns::kAligned) {
+        FillResidual<kWidth, kGroups>(args_, group, walk.FirstColumn(kWidth), shared_, producer_);
+      }
       group = next_group;
     }
     CommitCopies();
@@ -83,9 +85,12 @@ class Gatherer {
     producer_.WaitUntilEmpty();
     if (warp_ == of_chunk && threadIdx.x % kWarp == 0) {
       const uint32_t bytes = min(2, steps) * kStepBytes;
-      producer_.full().ArriveExpecting(bytes);
-      producer_.full().CopyBulk(SharedAddress(to.weights),
-                                args_.weights + (int64_t{group.weights} + 2 * stage) * (kStepBytes / 2), bytes);
+      producer_.full().ArriveExpecting(kGroups * bytes);
+#pragma unroll
+      for (int i = 0; i < kGroups; ++i) {
+        const int64_t step = int64_t{group.weights} + i * int64_t{group.steps} + 2 * stage;
+        producer_.full().CopyBulk(SharedAddress(to.weights[i]), args_.weights + step * (kStepBytes / 2), bytes);
+      }
     }
     const uint32_t base = SharedAddress(to.x);
 #pragma unroll
@@ -150,21 +155,22 @@ class RowColumns {
   const uint32_t pitch_;  // bytes
 };
 
-// What such a kernel does, kThreads a CTA, with shared memory of its Shape.
-template <typename T, int kWidth, typename Columns, typename AllArgs, typename Function>
+// What such a kernel does, with the threads and the shared memory of its Shape.
+template <typename T, int kWidth, typename Columns, int kGroups = 1, typename AllArgs, typename Function>
 __device__ void RunRoles(const AllArgs& args, const Ending<Function>& ending) {
+  using S = Shape<kWidth, kGroups>;
   extern __shared__ uint4 dynamic_shared[];
-  auto& shared = *reinterpret_cast<typename Shape<kWidth>::Shared*>(dynamic_shared);
+  auto& shared = *reinterpret_cast<typename S::Shared*>(dynamic_shared);
   LetNextStart();
-  if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kWarps);
+  if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kGroups * kWarps);
   __syncthreads();
-  if (threadIdx.x >= kRole) {
-    KeepRegisters<kProducerRegisters>();
-    Gatherer<kWidth, AllArgs, Columns>(args, shared).Run();
+  if (threadIdx.x >= kGroups * kRole) {
+    KeepRegisters<S::kProducerRegisters>();
+    Gatherer<kWidth, AllArgs, Columns, TileWalk, kGroups>(args, shared).Run();
   } else {
-    TakeRegisters<kConsumerRegisters>();
+    TakeRegisters<S::kConsumerRegisters>();
     WaitForResults();
-    Multiplier<T, kWidth, Function, AllArgs>(args, ending, shared).Run();
+    Multiplier<T, kWidth, Function, AllArgs, RowPlaces, kGroups>(args, ending, shared).Run();
   }
 }
 

@@ -170,10 +170,10 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyAndNormalise(const __grid
   ArriveAtCluster();
   WaitForCluster();  // all have their barriers
   if (threadIdx.x >= kRole) {
-    KeepRegisters<kProducerRegisters>();
+    KeepRegisters<Shape<kWidth>::kProducerRegisters>();
     Gatherer<kWidth, Args, RowColumns<kWidth>, WalkOf<kGroups>>(args, shared.ring).Run();
   } else {
-    TakeRegisters<kConsumerRegisters>();
+    TakeRegisters<Shape<kWidth>::kConsumerRegisters>();
     WaitForResults();
     Normaliser<T, kWidth, kGroups>(args, ending, shared).Run();
   }

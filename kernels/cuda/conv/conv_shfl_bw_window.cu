@@ -243,10 +243,10 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyWindowGroups(const __grid
   if (threadIdx.x == 0) shared.barriers.Init(kRole + 1, kWarps);
   __syncthreads();
   if (threadIdx.x >= kRole) {
-    KeepRegisters<kProducerRegisters>();
+    KeepRegisters<Shape<kWidth>::kProducerRegisters>();
     Gatherer<kWidth, WindowArgs, TapColumns<kWidth, WindowArgs, WindowTaps>>(args, shared).Run();
   } else {
-    TakeRegisters<kConsumerRegisters>();
+    TakeRegisters<Shape<kWidth>::kConsumerRegisters>();
     Multiplier<T, kWidth, Function, WindowArgs, WindowPlaces>(args, ending, shared).Run();
   }
 }

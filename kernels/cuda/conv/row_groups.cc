@@ -22,7 +22,12 @@ class Packer {
   Packer(const ShflBwMatrix& matrix, std::span<const float> bias, std::optional<DType> dtype)
       : matrix_(matrix), bias_(bias), dtype_(dtype), position_of_(matrix.cols) {
     for (int64_t place = 0; place < matrix.rows; place += RowGroups::kRows) AddGroup(place);
-    std::ranges::stable_sort(groups, [](const RowGroup& a, const RowGroup& b) { return a.steps > b.steps; });
+    if (HasRowPairs(matrix.rows, matrix.vector_rows)) {
+      for (size_t i = 0; i < groups.size(); i += 2) pairs.push_back(groups[i]);
+    }
+    for (std::vector<RowGroup>* const all : {&groups, &pairs}) {
+      std::ranges::stable_sort(*all, [](const RowGroup& a, const RowGroup& b) { return a.steps > b.steps; });
+    }
   }
 
  private:
@@ -124,12 +129,16 @@ class Packer {
 
  public:
   std::vector<uint16_t> weights, columns;
-  std::vector<RowGroup> groups;
+  std::vector<RowGroup> groups, pairs;
   std::vector<int32_t> rows_of_places;
   std::vector<float> biases, inverses;
 };
 
 }  // namespace
+
+bool HasRowPairs(int64_t rows, int64_t vector_rows) {
+  return vector_rows % (2 * RowGroups::kRows) == 0 && CeilDiv<int64_t>(rows, RowGroups::kRows) % 2 == 0;
+}
 
 StatusOr<std::unique_ptr<RowGroups>> RowGroups::Make(const ShflBwMatrix& matrix, std::span<const float> bias,
                                                      DType dtype) {
@@ -147,6 +156,7 @@ StatusOr<std::unique_ptr<RowGroups>> RowGroups::Packed(const ShflBwMatrix& matri
   SWIZZLE_ASSIGN_OR_RETURN(packed->weights_, DeviceArray<uint16_t>::Upload(packer.weights));
   SWIZZLE_ASSIGN_OR_RETURN(packed->columns_, DeviceArray<uint16_t>::Upload(packer.columns));
   SWIZZLE_ASSIGN_OR_RETURN(packed->groups_, DeviceArray<RowGroup>::Upload(packer.groups));
+  SWIZZLE_ASSIGN_OR_RETURN(packed->pairs_, DeviceArray<RowGroup>::Upload(packer.pairs));
   SWIZZLE_ASSIGN_OR_RETURN(packed->rows_, DeviceArray<int32_t>::Upload(packer.rows_of_places));
   SWIZZLE_ASSIGN_OR_RETURN(packed->bias_, DeviceArray<float>::Upload(packer.biases));
   SWIZZLE_ASSIGN_OR_RETURN(packed->inverses_, DeviceArray<float>::Upload(packer.inverses));

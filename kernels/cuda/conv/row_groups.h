@@ -12,7 +12,9 @@
 // FP32 weights are there as FP16 parts (half_parts.h), for X as its upper parts and then, in as many rows again, its
 // rests: a step of upper parts and of rows of upper parts is followed by one of rests and of the same columns' rests.
 //
-// Vectors of 64 rows fill groups, longer ones fill several; of shorter ones a group has the columns of all.
+// Vectors of 64 rows fill groups, longer ones fill several; of shorter ones a group has the columns of all. Two
+// neighbours with the same columns are a pair, where all groups are in pairs: one gathering of X serves both. The
+// second one's weights and places follow those of the first.
 // Immutable, thread-safe.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_ROW_GROUPS_H_
@@ -36,6 +38,9 @@ struct alignas(16) RowGroup {
   uint32_t place;    // of its first row, in `rows`
 };
 
+// Whether all groups of so many rows in vectors are in pairs.
+bool HasRowPairs(int64_t rows, int64_t vector_rows);
+
 class RowGroups {
  public:
   static constexpr int kRows = 64;
@@ -51,12 +56,16 @@ class RowGroups {
   static StatusOr<std::unique_ptr<RowGroups>> MakeParts(const ShflBwMatrix& matrix, std::span<const float> bias);
 
   size_t bytes() const {
-    return weights_.bytes() + columns_.bytes() + groups_.bytes() + rows_.bytes() + bias_.bytes() + inverses_.bytes();
+    return weights_.bytes() + columns_.bytes() + groups_.bytes() + pairs_.bytes() + rows_.bytes() + bias_.bytes() +
+           inverses_.bytes();
   }
   int64_t count() const { return static_cast<int64_t>(groups_.size()); }
   const uint16_t* weights() const { return weights_.data(); }
   const uint16_t* columns() const { return columns_.data(); }
-  const RowGroup* groups() const { return groups_.data(); }   // the longest first
+  const RowGroup* groups() const { return groups_.data(); }  // the longest first
+  // The first group of each pair, the longest first; none where not all groups are in pairs.
+  int64_t pair_count() const { return static_cast<int64_t>(pairs_.size()); }
+  const RowGroup* pairs() const { return pairs_.data(); }
   const int32_t* rows() const { return rows_.data(); }        // of each place, the row of Y; -1 past the last
   const float* bias() const { return bias_.data(); }          // of each place, zero if the layer has none
   const float* inverses() const { return inverses_.data(); }  // of each place, undo its scale; null but of parts
@@ -67,7 +76,7 @@ class RowGroups {
                                                      std::optional<DType> dtype);
 
   DeviceArray<uint16_t> weights_, columns_;
-  DeviceArray<RowGroup> groups_;
+  DeviceArray<RowGroup> groups_, pairs_;
   DeviceArray<int32_t> rows_;
   DeviceArray<float> bias_, inverses_;
 };

@@ -64,16 +64,16 @@ DenseMatrix DrawMatrix(const Shape& shape, double sparsity, int64_t vector_rows,
   return dense;
 }
 
-// The rows of the kernel table, 0 being the one for few columns; as a plan does, the fastest is taken.
+// The rows of the kernel table, 0 being the one for few columns, those of pairs negative; as a plan does, the fastest
+// is taken.
 struct Width {
   int width;
   void (*queue)(const cuda::GroupOperands&, int, cudaStream_t);
 };
-constexpr Width kWidths[] = {{0, cuda::QueueFewColumns},
-                             {64, cuda::QueueGroups<64>},
-                             {128, cuda::QueueGroups<128>},
-                             {192, cuda::QueueGroups<192>},
-                             {256, cuda::QueueGroups<256>}};
+constexpr Width kWidths[] = {
+    {0, cuda::QueueFewColumns},    {64, cuda::QueueGroups<64>},   {128, cuda::QueueGroups<128>},
+    {192, cuda::QueueGroups<192>}, {256, cuda::QueueGroups<256>}, {-64, cuda::QueuePairs<64>},
+    {-128, cuda::QueuePairs<128>}, {-192, cuda::QueuePairs<192>}, {-256, cuda::QueuePairs<256>}};
 
 struct Line {
   Shape shape;
@@ -127,6 +127,7 @@ class Bench {
     double least = 1e30;
     std::function<void()> best;
     for (const auto& [width, queue] : kWidths) {
+      if (width < 0 && operands.weight->pair_count() == 0) continue;
       const auto work = [=, this] { queue(operands, multiprocessors_, timer_.queue()); };
       const double error = gelu ? 0 : product.Error(work, timer_.queue());
       line.error = std::max(line.error, error);

@@ -1,0 +1,16 @@
+#include "kernels/cuda/conv/conv_shfl_bw_launch.cuh"
+
+namespace swizzle::cuda {
+
+template <int kWidth>
+void QueuePairs(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
+  if (operands.weight->pair_count() == 0 || operands.columns == 0) return;
+  shfl_bw::QueueOfType<kWidth, 2>(operands, multiprocessors, queue);
+}
+
+template void QueuePairs<64>(const GroupOperands&, int, cudaStream_t);
+template void QueuePairs<128>(const GroupOperands&, int, cudaStream_t);
+template void QueuePairs<192>(const GroupOperands&, int, cudaStream_t);
+template void QueuePairs<256>(const GroupOperands&, int, cudaStream_t);
+
+}  // namespace swizzle::cuda
