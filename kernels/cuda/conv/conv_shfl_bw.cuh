@@ -114,8 +114,8 @@ struct TileWalk {
   }
 };
 
-// After its columns a tile's residual comes through the ring, in two stages a group: asked for when it is stored, it
-// would be waited for. A row a lane of as many of the producer's warps.
+// After its columns a tile's residual comes through the ring, two stages a group: asked for when it is stored, it would
+// be waited for. A row a lane of as many of the producer's warps.
 template <int kWidth, int kGroups = 1, typename S = Shape<kWidth, kGroups>>
 __device__ void FillResidual(const Args& args, const RowGroup& group, int64_t first_column, typename S::Shared& shared,
                              Producer<S::kStages>& producer) {
@@ -178,6 +178,7 @@ class Multiplier {
   __device__ void Run() {
     TileWalk walk(args_);
     RowGroup group = walk.Group();
+    if constexpr (kGroups > 1) StartBehind((static_cast<int>(group.steps) + 1) / 2);
     for (; walk.HasTile(); walk.Next()) {
       const RowGroup next_group = walk.NextGroup();
       const LaneRows ends = EndsOf(group);
@@ -202,6 +203,12 @@ class Multiplier {
 
  protected:
   using Sums = float[S::kPartWidth / 2];
+
+  // Where the ring holds a tile, the second group's consumers begin behind the first's: one multiplies while the other
+  // stores. With longer tiles it would only be filled less far ahead.
+  __device__ void StartBehind(int stages) {
+    if (stages < S::kStages && threadIdx.x >= kRole) shared_.barriers.full[min(5, stages) - 1].Wait(0);
+  }
 
   __device__ LaneRows EndsOf(const RowGroup& group) const {
     const int place = static_cast<int>(group.place) + threadIdx.x / kWarp * 16 + threadIdx.x % kWarp / 4;
