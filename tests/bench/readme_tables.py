@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
 from any_graph_tables import any_graph_gpu_table, any_graph_int8_table  # noqa: E402
+from pattern_tables import gaps_table, longer_table, patterns_table  # noqa: E402
 from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
 
 NAMES = speed_plot.NAMES
@@ -318,46 +319,6 @@ def one_shot_table():
                        f'tests; stem and classifier dense. Dense: {dense}.')
 
 
-# deploy/models/PATTERNS.md
-
-TRAINED = {'resnet': 'thin ResNet-18', 'mobilenet': 'MobileNetV1', 'minilm': 'MiniLM'}
-
-
-def trained(figures, net, pattern, sparsity, what='accuracy'):
-    """The mean over the seeds."""
-    return statistics.fmean(row[what] for row in figures[net]['rows']
-                            if (row['pattern'], row['sparsity']) == (pattern, sparsity))
-
-
-def patterns_table():
-    """What networks get right that were trained to each pattern."""
-    figures = kept('patterns.json')
-    combinations = sorted(((row['sparsity'], row['pattern']) for row in figures['minilm']['rows']),
-                          key=lambda pair: pair[0])
-    rows = [('none', 'dense', *(f'{figures[net]["dense"]:.2f} %' for net in TRAINED), '1')]
-    rows += [(f'{sparsity:.0%}', pattern, *(f'{trained(figures, net, pattern, sparsity):.2f} %' for net in TRAINED),
-              f'{trained(figures, "minilm", pattern, sparsity, "cosine"):.3f}') for sparsity, pattern in combinations]
-    epochs = ', '.join(f'{name} {" and ".join(map(str, figures[net]["epochs"]))}' for net, name in TRAINED.items())
-    hardware = ', '.join(sorted({figures[net]['hardware'] for net in TRAINED}))
-    return table('zeros', 'pattern', *TRAINED.values(), 'cosine', rows=rows) + note(
-        f'{figures["date"]}, trained on one {hardware}, epochs: {epochs}; a figure is the mean of the runs. Accuracy '
-        'of the classifiers: top-1 of 10,000 test images, by `swizzle-pack run`. MiniLM: accuracy on 11,739 held-out '
-        'glosses, and the mean cosine of their embeddings to the dense ones, by PyTorch.')
-
-
-def gaps_table():
-    """How far the longest vectors are behind, in points."""
-    figures = kept('patterns.json')
-
-    def points(net, sparsity, other):
-        gap = (trained(figures, net, 'Shfl-BW 64', sparsity) - trained(figures, net, other, sparsity))
-        return f'{gap:+.2f}'
-
-    rows = [(f'{sparsity:.0%}', f'Shfl-BW 64 against {other}', *(points(net, sparsity, other) for net in TRAINED))
-            for sparsity in (0.8, 0.9) for other in ('unstructured', 'vector-wise 32', 'Shfl-BW 32', 'block 32')]
-    return table('zeros', 'points of accuracy', *TRAINED.values(), rows=rows)
-
-
 # kernels/cpu/PERFORMANCE.md.
 
 def cpu_figures():
@@ -404,7 +365,8 @@ def plots():
 PAGES = {
     'README.md': {'cpu summary': cpu_summary, 'gpu summary': gpu_summary},
     'model_loader/pack/README.md': {'one shot': one_shot_table},
-    'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table},
+    'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table,
+                                  'longer trainings': longer_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table, 'quantized': any_graph_int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table, 'served figures': served_table,
