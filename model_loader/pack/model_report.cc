@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "model_loader/pack/format_gains.h"
 #include "model_loader/pack/text_table.h"
 #include "nlohmann/json.hpp"
 
@@ -162,6 +163,17 @@ std::string TotalTimesText(const PlanReport& plan) {
                 TimesText(plan, DenseTotals(plan)), ", the fastest dense kernel of each layer");
 }
 
+// A line for each format that some layer has a kernel of, beside a dense one.
+std::string GainsText(const PlanReport& plan) {
+  std::string text;
+  for (const FormatGain& gain : GainsOfFormats(plan)) {
+    text += Concat(text.empty() ? "\nformats  " : "\n         ", FormatName(gain.format), " ",
+                   TimesText(plan, gain.microseconds), "; dense ", TimesText(plan, gain.dense_microseconds),
+                   gain.layers == 1 ? ", in one layer" : Concat(", in ", gain.layers, " layers"));
+  }
+  return text;
+}
+
 std::string TimingsText(const PlanReport& plan) {
   if (plan.timed_now + plan.timed_before == 0) return "estimated by rule of thumb";
   return Concat(plan.timed_now, " measured now",
@@ -218,9 +230,9 @@ std::string TotalsText(const ModelReport& report) {
              BytesText(report.arena_bytes), " for batches up to ", report.max_batch);
   const std::string device =
       Concat(plan.device, " (", report.features, "), ", plan.threads, plan.threads == 1 ? " thread" : " threads");
-  return Concat("weights  ", weights, CostsText(report.costs), "\nkernels  ", TotalTimesText(plan), "\ntimes    ",
-                TimingsText(plan), "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions), "\ndevice   ",
-                device, "\n");
+  return Concat("weights  ", weights, CostsText(report.costs), "\nkernels  ", TotalTimesText(plan), GainsText(plan),
+                "\ntimes    ", TimingsText(plan), "\nplan     ", memory, "\nfusions  ", FusionsText(report.fusions),
+                "\ndevice   ", device, "\n");
 }
 
 // Nothing where there are none.
@@ -290,6 +302,15 @@ Json WeightJson(const LayerReport& layer, const Structure& structure) {
 Json CostsJson(const FormatCosts& costs) {
   Json json = Json::object();
   for (const FormatCost& cost : costs.formats) json[cost.name] = {{"layers", cost.layers}, {"bytes", cost.bytes}};
+  return json;
+}
+
+Json GainsJson(const PlanReport& plan) {
+  Json json = Json::object();
+  for (const FormatGain& gain : GainsOfFormats(plan)) {
+    json[FormatName(gain.format)] = {
+        {"layers", gain.layers}, {"microseconds", gain.microseconds}, {"dense_microseconds", gain.dense_microseconds}};
+  }
   return json;
 }
 
@@ -389,6 +410,7 @@ Json ReportObject(const ModelReport& report) {
           {"conversions", plan.conversions},
           {"microseconds", ChosenTotals(plan)},
           {"dense_microseconds", DenseTotals(plan)},
+          {"formats", GainsJson(plan)},
           {"fusions", std::move(fusions)},
           {"layers", std::move(layers)}};
 }

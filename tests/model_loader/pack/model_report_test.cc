@@ -83,11 +83,33 @@ flatten         Reshape       -    1x1       -  -                  -  -     -   
 weights  32.0 KiB dense, 12.5 KiB stored (2.6x smaller), 12.7 KiB as the kernels hold them; 75.0 % are zero
 kernels  60.0 us at batch 1, 100 us at batch 8, all layers together
 dense    50.0 us at batch 1, 400 us at batch 8, the fastest dense kernel of each layer
+formats  csr 60.0 us at batch 1, 100 us at batch 8; dense 50.0 us at batch 1, 400 us at batch 8, in one layer
 times    7 measured now, 2 before
 plan     1 layout conversion; arena 1.00 MiB for batches up to 64
 fusions  fold_affine 3, fuse_activation 2
 device   A processor (avx2), 2 threads
 )");
+}
+
+TEST(ReportText, HasWhatEachFormatTakesInTheLayersThatItHolds) {
+  ModelReport report = SampleReport();
+  LayerReport other = report.plan.layers[0];
+  other.candidates = {{"conv_dense", {10.0, 20.0}, true, Format::kDense},
+                      {"conv_csr", {4.0, 8.0}, true, Format::kCsr},
+                      {"conv_csr_wide", {5.0, 6.0}, true, Format::kCsr},
+                      {"conv_bitmap", {9.0, 30.0}, true, Format::kBitmap}};
+  report.plan.layers.push_back(other);
+  report.structures.push_back(report.structures[0]);
+  const std::string text = ReportText(report);
+  EXPECT_THAT(text, HasSubstr("csr 64.0 us at batch 1, 106 us at batch 8; dense 60.0 us at batch 1, 420 us at batch 8, "
+                              "in 2 layers\n"));
+  EXPECT_THAT(text, HasSubstr("bitmap 9.00 us at batch 1, 30.0 us at batch 8; dense 10.0 us at batch 1, 20.0 us at "
+                              "batch 8, in one layer\n"));
+  const auto formats = nlohmann::json::parse(ReportJson(report))["formats"];
+  EXPECT_EQ(formats["csr"]["layers"], 2);
+  EXPECT_EQ(formats["csr"]["microseconds"], (std::vector<double>{64.0, 106.0}));
+  EXPECT_EQ(formats["bitmap"]["dense_microseconds"], (std::vector<double>{10.0, 20.0}));
+  EXPECT_EQ(formats.size(), 2u);
 }
 
 TEST(ReportText, TellsEstimatesFromTimes) {
