@@ -37,7 +37,7 @@ std::vector<FormatGain> GainsOfFormats(const PlanReport& plan) {
   std::map<Format, FormatGain> by_format;
   for (const LayerReport& layer : plan.layers) {
     const std::map<Format, Times> fastest = FastestByFormat(layer, batches);
-    const auto dense = fastest.find(Format::kDense);
+    const auto dense = std::ranges::find_if(fastest, [](const auto& entry) { return !IsSparse(entry.first); });
     if (batches == 0 || dense == fastest.end()) continue;
     for (const auto& [format, times] : fastest) {
       if (!IsSparse(format)) continue;
