@@ -56,6 +56,7 @@ bool HoldsRowPairs(const Weight& weight, const Problem&) {
   if (const ShflBwMatrix* const held = weight.matrix.As<ShflBwMatrix>()) {
     return HasRowPairs(held->rows, held->vector_rows);
   }
+  if (!HasRowPairs(weight.rows(), 2 * RowGroups::kRows)) return false;  // whatever its grouping, which takes longer
   const std::optional<RowGrouping> grouping = FindRowGrouping(weight.matrix);
   return grouping && HasRowPairs(weight.rows(), grouping->vector_rows);
 }

@@ -1,10 +1,12 @@
+#include "kernels/base/check.h"
 #include "kernels/cuda/conv/conv_shfl_bw_launch.cuh"
 
 namespace swizzle::cuda {
 
 template <int kWidth>
 void QueuePairs(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
-  if (operands.weight->pair_count() == 0 || operands.columns == 0) return;
+  SWIZZLE_CHECK(2 * operands.weight->pair_count() == operands.weight->count());
+  if (operands.weight->count() == 0 || operands.columns == 0) return;
   shfl_bw::QueueOfType<kWidth, 2>(operands, multiprocessors, queue);
 }
 

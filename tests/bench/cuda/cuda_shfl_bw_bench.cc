@@ -118,7 +118,7 @@ class Bench {
     bench::Must(packed.ok(), "pack");
     auto residual = cuda::DeviceArray<uint16_t>::Allocate(matrix.rows * product.stride());
     bench::Must(residual.ok(), "allocate a residual");
-    bench::Must(cudaMemset(residual->data(), 0, residual->bytes()), "clear it");
+    bench::Must(cudaMemset(residual->data(), 0, residual->bytes()), "clear it");  // so that sums can be checked
     cuda::GroupOperands operands = {packed->get(), dtype_,           product.x(),      nullptr,
                                     product.y(),   product.stride(), product.columns()};
     const bool gelu = options_.ending == "gelu";
