@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "server/memory/memory_limit.h"
@@ -31,9 +32,9 @@ void GiveBackFreedMemory() {
 
 void ShareArenas([[maybe_unused]] int threads) {
 #ifdef __GLIBC__
-  for (const char* const name : {"MALLOC_ARENA_MAX", "GLIBC_TUNABLES"}) {
-    if (std::getenv(name) != nullptr) return;
-  }
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  if (std::getenv("MALLOC_ARENA_MAX") != nullptr) return;
+  if (tunables != nullptr && std::strstr(tunables, "arena_max") != nullptr) return;
   mallopt(M_ARENA_MAX, std::max(threads, 2));
 #endif
 }

@@ -14,7 +14,7 @@ void GiveBackFreedMemory();
 
 // Has all threads share as many arenas of glibc's as `threads` run at once, unless the environment says how many. By
 // default there are eight for each processor, one for nearly every thread of gRPC's, and each keeps room for the
-// largest request that ever came to it. To be called before there are other threads.
+// largest request that ever came to it. To be called before other threads allocate.
 void ShareArenas(int threads);
 
 // Requests take memory in the same sizes again and again. glibc would return that of large ones to the kernel each time
