@@ -2,7 +2,8 @@
 """Puts PyTorch's times beside those of cuda_conv_bench, whose output it reads: cuda_conv_bench | cuda_conv_bench.py
 
 PyTorch runs torch.nn.functional.conv2d alone, without bias or ReLU, in both memory formats, without TF32, as many times
-in one CUDA graph: by cuDNN's graph API, the fastest of the plans that it proposes. Sums are over a network's layers; a layer that a row has not got is left out of both sides of its ratio.
+in one CUDA graph: by cuDNN's graph API, the fastest of the plans that it proposes.
+Sums are over a network's layers; a layer that a row has not got is left out of both sides of its ratio.
 """
 import collections
 import re
