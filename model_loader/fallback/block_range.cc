@@ -1,27 +1,27 @@
 #include "model_loader/fallback/block_range.h"
 
-#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "kernels/base/check.h"
 #include "kernels/base/integers.h"
+
+#if defined(__SANITIZE_ADDRESS__) && __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes) (static_cast<void>(start), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) (static_cast<void>(start), static_cast<void>(bytes))
+#endif
 
 namespace swizzle::fallback {
 namespace {
 
-constexpr size_t kAlignment = 64;
-// In which the range grows: a huge page.
-constexpr size_t kStep = size_t{2} << 20;
-
-size_t PageBytes() {
-  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+constexpr size_t kAlignment = 64, kChunk = BlockRange::kLeastBytes;
+// Of a block: more is an error of whoever asks, which sanitizers' heaps would end the process for.
+constexpr size_t kMostOfHeap = size_t{1} << 40;
 
 bool TakeFrom(RunBudget* budget, size_t bytes) {
   return budget == nullptr || budget->Take(static_cast<int64_t>(bytes));
@@ -31,24 +31,38 @@ void GiveTo(RunBudget* budget, size_t bytes) {
   if (budget != nullptr) budget->Give(static_cast<int64_t>(bytes));
 }
 
+bool HasAllAddresses() {
+  rlimit limit;
+  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+}
+
 }  // namespace
 
+size_t BlockRange::AddressesFor([[maybe_unused]] int64_t most_bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  return 0;
+#else
+  constexpr auto kHalf = static_cast<int64_t>(kReserved / 2);
+  return 2 * static_cast<size_t>(std::clamp<int64_t>(most_bytes, 0, kHalf));
+#endif
+}
+
 BlockRange::BlockRange(std::shared_ptr<RunBudget> budget, size_t reserved)
-    : budget_(std::move(budget)), reserved_(reserved) {
+    : budget_(std::move(budget)), reserved_(RoundUp(reserved, kChunk)) {
   if (budget_ != nullptr && reserved_ > 0) budget_->Add(*this);
 }
 
 BlockRange::~BlockRange() {
   if (budget_ != nullptr && reserved_ > 0) budget_->Remove(*this);
   const MutexLock lock(mutex_);
-  GiveTo(budget_.get(), held_);
+  GiveTo(budget_.get(), there_bytes_);
   if (start_ == nullptr) return;
-  ASAN_UNPOISON_MEMORY_REGION(start_, writable_);
+  ASAN_UNPOISON_MEMORY_REGION(start_, there_.size() * kChunk);
   munmap(start_, reserved_);
 }
 
 BlockStore::Block BlockRange::TakeFromHeap(size_t bytes) {
-  if (!TakeFrom(budget_.get(), bytes)) return {};
+  if (bytes > kMostOfHeap || !TakeFrom(budget_.get(), bytes)) return {};
   auto* const data = static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kAlignment}, std::nothrow));
   if (data == nullptr) GiveTo(budget_.get(), bytes);
   return {data, bytes};
@@ -56,7 +70,9 @@ BlockStore::Block BlockRange::TakeFromHeap(size_t bytes) {
 
 bool BlockRange::Reserve() {
   if (start_ != nullptr || refused_ || reserved_ == 0) return start_ != nullptr;
-  void* const start = mmap(nullptr, reserved_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const start = HasAllAddresses()
+                          ? mmap(nullptr, reserved_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                          : MAP_FAILED;
   refused_ = start == MAP_FAILED;
   if (!refused_) start_ = static_cast<std::byte*>(start);
   return !refused_;
@@ -70,12 +86,33 @@ std::optional<size_t> BlockRange::Find(size_t bytes) const {
   return end_;
 }
 
-bool BlockRange::Unlock(size_t end) {
-  if (end <= writable_) return true;
-  const size_t wanted = std::min(RoundUp(end, kStep), reserved_);
-  if (mprotect(start_ + writable_, wanted - writable_, PROT_READ | PROT_WRITE) != 0) return false;
-  ASAN_POISON_MEMORY_REGION(start_ + writable_, wanted - writable_);
-  writable_ = wanted;
+void BlockRange::ForEachRun(size_t first, size_t end, bool there, VisitChunks visit) const {
+  const auto is = [&](size_t chunk) { return (chunk < there_.size() && there_[chunk]) == there; };
+  while (first < end) {
+    size_t last = first;
+    while (last < end && is(last)) ++last;
+    if (last > first) visit(first, last);
+    first = last + 1;
+  }
+}
+
+size_t BlockRange::MissingIn(size_t at, size_t bytes) const {
+  size_t chunks = 0;
+  ForEachRun(at / kChunk, CeilDiv(at + bytes, kChunk), false, [&](size_t first, size_t end) { chunks += end - first; });
+  return chunks * kChunk;
+}
+
+bool BlockRange::Bring(size_t at, size_t bytes) {
+  const size_t end_chunk = CeilDiv(at + bytes, kChunk);
+  bool brought = true;
+  ForEachRun(at / kChunk, end_chunk, false, [&](size_t first, size_t end) {
+    brought = brought && mprotect(start_ + first * kChunk, (end - first) * kChunk, PROT_READ | PROT_WRITE) == 0;
+  });
+  if (!brought) return false;
+  there_bytes_ += MissingIn(at, bytes);
+  there_.resize(std::max(there_.size(), end_chunk));
+  std::fill(there_.begin() + static_cast<std::ptrdiff_t>(at / kChunk),
+            there_.begin() + static_cast<std::ptrdiff_t>(end_chunk), true);
   return true;
 }
 
@@ -89,7 +126,6 @@ BlockStore::Block BlockRange::Occupy(size_t at, size_t bytes) {
     if (left > 0) gaps_.emplace(at + bytes, left);
   }
   taken_ += bytes;
-  held_ = std::max(held_, end_);
   most_end_ = std::max(most_end_, end_);
   ASAN_UNPOISON_MEMORY_REGION(start_ + at, bytes);
   return {start_ + at, bytes};
@@ -104,10 +140,10 @@ BlockStore::Block BlockRange::Take(size_t bytes) {
     {
       const MutexLock lock(mutex_);
       const std::optional<size_t> at = Reserve() ? Find(whole) : std::nullopt;
-      if (at) missing = std::max(*at + whole, held_) - held_;
+      if (at) missing = MissingIn(*at, whole);
       if (at && missing <= granted) {
         GiveTo(budget_.get(), granted - missing);
-        if (Unlock(*at + whole)) return Occupy(*at, whole);
+        if (Bring(*at, whole)) return Occupy(*at, whole);
         GiveTo(budget_.get(), missing);
         return {};
       }
@@ -120,11 +156,9 @@ BlockStore::Block BlockRange::Take(size_t bytes) {
   return TakeFromHeap(bytes);
 }
 
-void BlockRange::Leave(Block block) {
-  ASAN_POISON_MEMORY_REGION(block.data, block.bytes);
-  taken_ -= block.bytes;
-  auto at = static_cast<size_t>(block.data - start_);
-  size_t bytes = block.bytes;
+void BlockRange::Leave(size_t at, size_t bytes) {
+  ASAN_POISON_MEMORY_REGION(start_ + at, bytes);
+  taken_ -= bytes;
   const auto next = gaps_.lower_bound(at);
   if (next != gaps_.begin()) {
     const auto before = std::prev(next);
@@ -143,50 +177,72 @@ void BlockRange::Leave(Block block) {
   } else {
     gaps_.emplace(at, bytes);
   }
-  if (held_ - end_ > kMostKept) Shrink(end_ + kMostKept);
+  // Half at a time: each time costs a call of the system and the faults that follow.
+  if (there_bytes_ > taken_ + kMostKept) FreeFrom(end_ + kMostKept / 2);
+  if (there_bytes_ > taken_ + kMostKept) FreeFrom(0);
 }
 
 void BlockRange::Give(Block block) {
   {
     const MutexLock lock(mutex_);
     if (start_ != nullptr && block.data >= start_ && block.data < start_ + reserved_) {
-      return Leave(block);
+      return Leave(static_cast<size_t>(block.data - start_), block.bytes);
     }
   }
   ::operator delete[](block.data, std::align_val_t{kAlignment});
   GiveTo(budget_.get(), block.bytes);
 }
 
-void BlockRange::Shrink(size_t bytes) {
-  const size_t kept = RoundUp(bytes, PageBytes());
-  if (kept >= held_) return;
-  madvise(start_ + kept, RoundUp(held_ - kept, PageBytes()), MADV_DONTNEED);
-  GiveTo(budget_.get(), held_ - kept);
-  held_ = kept;
+void BlockRange::ForEachKept(size_t from, VisitChunks visit) const {
+  const auto visit_gap = [&](size_t begin, size_t end) {
+    ForEachRun(CeilDiv(std::max(begin, from), kChunk), end / kChunk, true, visit);
+  };
+  for (const auto& [at, bytes] : gaps_) visit_gap(at, at + bytes);
+  visit_gap(end_, there_.size() * kChunk);
+}
+
+// Mapped anew, a chunk has no claim on memory even where the system lets nobody claim more than there is.
+void BlockRange::FreeFrom(size_t from) {
+  std::vector<std::pair<size_t, size_t>> runs;
+  ForEachKept(from, [&](size_t first, size_t end) { runs.emplace_back(first, end); });
+  for (const auto& [first, end] : runs) {
+    const size_t bytes = (end - first) * kChunk;
+    ASAN_POISON_MEMORY_REGION(start_ + first * kChunk, bytes);
+    if (mmap(start_ + first * kChunk, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED) {
+      continue;  // the process has too many mappings: it stays there
+    }
+    std::fill(there_.begin() + static_cast<std::ptrdiff_t>(first), there_.begin() + static_cast<std::ptrdiff_t>(end),
+              false);
+    there_bytes_ -= bytes;
+    GiveTo(budget_.get(), bytes);
+  }
 }
 
 void BlockRange::BeginRun() {
   const MutexLock lock(mutex_);
   ++run_;
   if (++runs_since_ < kRunsRemembered) return;
-  Shrink(most_end_);
+  FreeFrom(most_end_);
   most_end_ = end_;
   runs_since_ = 0;
 }
 
 void BlockRange::FreeKept() {
   const MutexLock lock(mutex_);
-  Shrink(end_);
+  FreeFrom(0);
 }
 
 void BlockRange::FreeIdle() {
   const MutexLock lock(mutex_);
-  if (std::exchange(run_seen_, run_) == run_) Shrink(end_);
+  if (std::exchange(run_seen_, run_) == run_) FreeFrom(0);
 }
 
 size_t BlockRange::kept_bytes() const {
   const MutexLock lock(mutex_);
-  return held_ - taken_;
+  size_t chunks = 0;
+  ForEachKept(0, [&](size_t first, size_t end) { chunks += end - first; });
+  return chunks * kChunk;
 }
 
 }  // namespace swizzle::fallback
