@@ -158,7 +158,7 @@ constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::
           .for_plane = SameForAnyPlane,
           .family = family};
 }
-constexpr Kernel kQuadConv = OfAnyPlane(AcceptsConvBytes, PrepareQuadConv, QuadConvWorkspaceBytes, HoldsBytes);
+constexpr Kernel kQuadConv = OfAnyPlane(AcceptsConvBytes, PrepareQuadConv, QuadConvWorkspaceBytes, HoldsWideBytes);
 constexpr Kernel kVectorQuadConv =
     OfAnyPlane(AcceptsConvBytes, PrepareVectorQuadConv, QuadConvWorkspaceBytes, HoldsVectorQuads);
 constexpr Kernel kBlockQuadConv =
@@ -176,7 +176,7 @@ constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = Prepa
 constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
                                    .prepare = PreparePositionQuads,
                                    .workspace_bytes = PositionBytesWorkspace,
-                                   .holds = HoldsPositionBytes};
+                                   .holds = HoldsWidePositionBytes};
 constexpr Kernel kPositionLanes = {.accepts = AcceptsPositionBytes,
                                    .prepare = PreparePositionLanes,
                                    .workspace_bytes = PositionLanesWorkspace,

@@ -16,13 +16,30 @@ namespace {
 constexpr double kMostSum = 1u << 30;    // leaves room for the bias
 constexpr double kMostSteps = 1u << 30;  // of the output that a sum may come to, to fit 32 bits
 
-// What stands for `value`, less the zero point; none where it is no signed byte.
-std::optional<int8_t> ByteOf(float value, float scale) {
+constexpr int32_t kLeastByte = -128, kMostByte = 127;
+
+// What a weight's numbers may be, less the zero point.
+struct WholeRange {
+  int32_t least, most;
+};
+constexpr WholeRange kSignedBytes = {kLeastByte, kMostByte}, kAnyBytes = {-255, 255};
+
+// What stands for `value`, less the zero point; none where that is beyond the range.
+std::optional<int32_t> WholeOf(float value, float scale, const WholeRange& range) {
   const double steps = std::nearbyint(static_cast<double>(value) / scale);
-  if (!(steps >= -128 && steps <= 127)) return std::nullopt;
+  if (!(steps >= range.least && steps <= range.most)) return std::nullopt;
   // The value that bytes stand for is a product that was rounded once.
   if (std::abs(steps * scale - value) > 1e-4 * scale) return std::nullopt;
-  return static_cast<int8_t>(steps);
+  return static_cast<int32_t>(steps);
+}
+
+// As one signed byte, or as many as add up to it.
+void AddEntries(int32_t column, int32_t value, std::vector<ByteWeight::Entry>& entries) {
+  while (value != 0) {
+    const int32_t part = std::clamp(value, kLeastByte, kMostByte);
+    entries.push_back({column, static_cast<int8_t>(part)});
+    value -= part;
+  }
 }
 
 std::optional<int32_t> BiasOf(float bias, float scale) {
@@ -68,7 +85,8 @@ void BringTapsTogether(const Problem& problem, std::vector<ByteWeight::Entry>& e
 }
 
 // with_entries: else they are only looked at.
-std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem, bool with_entries) {
+std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem, const WholeRange& range,
+                                  bool with_entries) {
   const std::optional<Quantisation>& quantisation = weight.quantisation;
   if (!quantisation || !quantisation->Validate(weight.rows()).ok()) return std::nullopt;
   const auto csr = weight.matrix.In<CsrMatrix>();
@@ -83,12 +101,11 @@ std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem, 
     const float weight_scale = quantisation->Of(row).scale;
     RowSums sums;
     for (uint32_t i = matrix.row_offsets[row]; i < matrix.row_offsets[row + 1]; ++i) {
-      const std::optional<int8_t> value = ByteOf(matrix.values[i], weight_scale);
+      const std::optional<int32_t> value = WholeOf(matrix.values[i], weight_scale, range);
       if (!value) return std::nullopt;
-      if (*value == 0) continue;
       sums.all += *value;
       sums.magnitudes += std::abs(*value);
-      if (with_entries) made.entries[row].push_back({ColumnOf(matrix.col_indices[i], problem), *value});
+      if (with_entries) AddEntries(ColumnOf(matrix.col_indices[i], problem), *value, made.entries[row]);
     }
     BringTapsTogether(problem, made.entries[row]);
     made.scale.push_back(ScaleInSteps(input.scale, weight_scale, problem));
@@ -100,6 +117,16 @@ std::optional<ByteWeight> Convert(const Weight& weight, const Problem& problem, 
   return made;
 }
 
+bool Holds(const Weight& weight, const Problem& problem, const WholeRange& range) {
+  return Convert(weight, problem, range, /*with_entries=*/false).has_value();
+}
+
+StatusOr<ByteWeight> Make(const Weight& weight, const Problem& problem, const WholeRange& range) {
+  std::optional<ByteWeight> made = Convert(weight, problem, range, /*with_entries=*/true);
+  if (!made) return InvalidArgument("the weight is not of whole numbers whose sums fit 32 bits");
+  return *std::move(made);
+}
+
 }  // namespace
 
 int64_t ByteWeight::nonzeros() const {
@@ -108,14 +135,16 @@ int64_t ByteWeight::nonzeros() const {
   return count;
 }
 
-bool HoldsBytes(const Weight& weight, const Problem& problem) {
-  return Convert(weight, problem, /*with_entries=*/false).has_value();
-}
+bool HoldsBytes(const Weight& weight, const Problem& problem) { return Holds(weight, problem, kSignedBytes); }
+
+bool HoldsWideBytes(const Weight& weight, const Problem& problem) { return Holds(weight, problem, kAnyBytes); }
 
 StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem) {
-  std::optional<ByteWeight> made = Convert(weight, problem, /*with_entries=*/true);
-  if (!made) return InvalidArgument("the weight is not of whole numbers whose sums fit 32 bits");
-  return *std::move(made);
+  return Make(weight, problem, kSignedBytes);
+}
+
+StatusOr<ByteWeight> MakeWideByteWeight(const Weight& weight, const Problem& problem) {
+  return Make(weight, problem, kAnyBytes);
 }
 
 }  // namespace swizzle

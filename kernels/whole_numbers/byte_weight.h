@@ -32,6 +32,12 @@ bool HoldsBytes(const Weight& weight, const Problem& problem);
 // INVALID_ARGUMENT where HoldsBytes() is false.
 StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem);
 
+// The same for whole numbers of -255 to 255: what bytes of any zero point stand for, as quantisers make them of weights
+// that lie more to one side. A number beyond signed bytes is a sum of such, so that its column comes several times in
+// a row, one after another: 200 is 127 and 73. For kernels that multiply whatever columns a weight names.
+bool HoldsWideBytes(const Weight& weight, const Problem& problem);
+StatusOr<ByteWeight> MakeWideByteWeight(const Weight& weight, const Problem& problem);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_KERNELS_WHOLE_NUMBERS_BYTE_WEIGHT_H_

@@ -5,25 +5,25 @@
 namespace swizzle {
 namespace {
 
+using MakeBytes = StatusOr<ByteWeight>(const Weight&, const Problem&);
+
 // With a scale of 1 for inputs, and a bias that is added later.
-StatusOr<ByteWeight> BytesAlone(const Weight& weight) {
+StatusOr<ByteWeight> BytesAlone(const Weight& weight, MakeBytes* make) {
   Weight plain = weight;
   plain.bias.clear();
   Problem problem;
   problem.op = Op::kConv;
-  return MakeByteWeight(plain, problem);
+  return make(plain, problem);
 }
 
-}  // namespace
-
-bool HoldsPositionBytes(const Weight& weight, const Problem& problem) {
+bool Holds(const Weight& weight, const Problem& problem, MakeBytes* make) {
   if (problem.inputs_as[0].dtype != DType::kFloat32 || !weight.quantisation) return false;
-  return BytesAlone(weight).ok();
+  return BytesAlone(weight, make).ok();
 }
 
-StatusOr<PositionWeight> MakePositionWeight(const Weight& weight) {
+StatusOr<PositionWeight> Make(const Weight& weight, MakeBytes* make) {
   PositionWeight made;
-  SWIZZLE_ASSIGN_OR_RETURN(made.bytes, BytesAlone(weight));
+  SWIZZLE_ASSIGN_OR_RETURN(made.bytes, BytesAlone(weight, make));
   made.bias = weight.bias;
   made.bias.resize(static_cast<size_t>(made.bytes.rows));
   for (int64_t row = 0; row < made.bytes.rows; ++row) {
@@ -33,5 +33,17 @@ StatusOr<PositionWeight> MakePositionWeight(const Weight& weight) {
   }
   return made;
 }
+
+}  // namespace
+
+bool HoldsPositionBytes(const Weight& weight, const Problem& problem) { return Holds(weight, problem, MakeByteWeight); }
+
+StatusOr<PositionWeight> MakePositionWeight(const Weight& weight) { return Make(weight, MakeByteWeight); }
+
+bool HoldsWidePositionBytes(const Weight& weight, const Problem& problem) {
+  return Holds(weight, problem, MakeWideByteWeight);
+}
+
+StatusOr<PositionWeight> MakeWidePositionWeight(const Weight& weight) { return Make(weight, MakeWideByteWeight); }
 
 }  // namespace swizzle

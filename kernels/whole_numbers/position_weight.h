@@ -29,6 +29,10 @@ bool HoldsPositionBytes(const Weight& weight, const Problem& problem);
 // INVALID_ARGUMENT where the weight is not of signed bytes.
 StatusOr<PositionWeight> MakePositionWeight(const Weight& weight);
 
+// The same for weights that MakeWideByteWeight() takes, and as it makes them.
+bool HoldsWidePositionBytes(const Weight& weight, const Problem& problem);
+StatusOr<PositionWeight> MakeWidePositionWeight(const Weight& weight);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_KERNELS_WHOLE_NUMBERS_POSITION_WEIGHT_H_

@@ -34,15 +34,17 @@ inline float StepOf(double value, const Quantised& as) {
   return static_cast<float>(std::clamp(std::nearbyint(value / as.scale) + as.zero_point, 0.0, 255.0));
 }
 
-// Values become what signed bytes stand for, by rows; zeros stay zeros and nothing else becomes one.
-inline void RoundToBytes(DenseMatrix& matrix, Weight& weight) {
+// Values become what signed bytes stand for, by rows, or bytes of any zero point; zeros stay zeros and nothing else
+// becomes one.
+inline void RoundToBytes(DenseMatrix& matrix, Weight& weight, bool wide = false) {
+  const float least = wide ? -255.0f : -128.0f, most = wide ? 255.0f : 127.0f;
   Quantisation quantisation;
   for (int64_t row = 0; row < matrix.rows; ++row) quantisation.scales.push_back(kWeightScales[row % 2]);
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {
     const float scale = quantisation.scales[i / matrix.cols];
     float& value = matrix.values[i];
-    if (value != 0) value = std::clamp(std::nearbyint(value / scale) + 0.0f, -128.0f, 127.0f) * scale;
-    if (i % 7 == 0 && value != 0) value = i % 2 == 0 ? -128 * scale : 127 * scale;
+    if (value != 0) value = std::clamp(std::nearbyint(value / scale) + 0.0f, least, most) * scale;
+    if (i % 7 == 0 && value != 0) value = (i % 2 == 0 ? least : most) * scale;
   }
   for (float& bias : weight.bias) bias = std::nearbyint(bias / kBiasStep) * kBiasStep;
   weight.quantisation = std::move(quantisation);

@@ -327,7 +327,8 @@ std::string CaseText(const KernelCase& kernel_case) {
                 kernel_case.shuffled ? " shuffled" : "",
                 kernel_case.block_channels > 1 ? Concat(" blocks of ", kernel_case.block_channels, " channels") : "",
                 kernel_case.groups > 1 ? Concat(" groups ", kernel_case.groups) : "",
-                kernel_case.two_of_four ? " 2:4" : "", " threads ", problem.threads);
+                kernel_case.two_of_four ? " 2:4" : "", kernel_case.wide_bytes ? " wide" : "", " threads ",
+                problem.threads);
 }
 
 // Every shape meets two tails and sparsities, which move on from shape to shape; one shape of a layer with weights

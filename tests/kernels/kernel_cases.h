@@ -25,6 +25,7 @@ struct KernelCase {
   bool shuffled = false;              // those rows lie anywhere
   int64_t block_channels = 1;         // neighbouring input channels that are zero together, at one tap
   int64_t groups = 1;                 // of channels; what reads other groups' is zero
+  bool wide_bytes = false;            // numbers of a weight in INT8 may be beyond signed bytes
   bool two_of_four = false;           // of any four neighbouring columns two are left, drawn
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are

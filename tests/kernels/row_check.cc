@@ -87,7 +87,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   if (kernel_case.two_of_four) KeepTwoOfFour(matrix, random);
   Weight weight;
   if (kernel_case.bias) weight.bias = DrawValues(matrix.rows * (of_product ? 3 : 1), 1, random);
-  if (kernel.key.weight_dtype == DType::kInt8) RoundToBytes(matrix, weight);
+  if (kernel.key.weight_dtype == DType::kInt8) RoundToBytes(matrix, weight, kernel_case.wide_bytes);
   if (csr) {
     weight.matrix = CsrMatrix::FromDense(matrix);
   } else {
@@ -390,7 +390,11 @@ std::vector<SeededCase> CasesOf(const Kernel& kernel) {
     if (kernel.skips_input_zeros) kernel_case.problem.input_zeros = kZeros[seed % std::size(kZeros)];
     kernel_case.problem = AsRowSolves(kernel, HasBytes(kernel) ? Quantise(problem) : problem);
     if (IsHalf(PrecisionOf(kernel))) kernel_case.mean /= 125;  // 1000 would leave no differences
-    if (kernel.accepts(kernel_case.problem)) cases.push_back({kernel_case, seed});
+    if (!kernel.accepts(kernel_case.problem)) continue;
+    cases.push_back({kernel_case, seed});
+    if (kernel.key.weight_dtype != DType::kInt8 || seed % 3 != 1) continue;
+    cases.push_back({kernel_case, seed});
+    cases.back().kernel_case.wide_bytes = true;
   }
   return cases;
 }

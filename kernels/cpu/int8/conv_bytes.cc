@@ -69,20 +69,22 @@ QuadCost Fastest(const ByteWeight& bytes, std::span<const QuadCost> costs) {
   return *std::ranges::min_element(costs, {}, [&](const QuadCost& cost) { return ClocksOf(bytes, cost); });
 }
 
+// Blocks have a place for each column once.
 bool HoldsQuads(const Weight& weight, const Problem& problem, std::span<const QuadCost> costs) {
-  const StatusOr<ByteWeight> bytes = MakeByteWeight(weight, problem);
+  const bool blocks = costs.front().shape.blocks;
+  const StatusOr<ByteWeight> bytes = (blocks ? MakeByteWeight : MakeWideByteWeight)(weight, problem);
   return bytes.ok() && ClocksOf(*bytes, Fastest(*bytes, costs)) < kWorthIt * ClocksOf(*bytes, kRowQuads);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const Problem& problem,
                                                      std::span<const QuadCost> costs) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeWideByteWeight(weight, problem));
   return std::make_unique<QuadWeight>(bytes, Fastest(bytes, costs).shape, ThreadsPerPanel(problem));
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadsInParts(const Weight& weight, const Problem& problem,
                                                             std::span<const QuadCost> costs) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
+  SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeWideByteWeight(weight, problem));
   const QuadShape shape = Fastest(bytes, costs).shape;
   const bool in_parts = problem.to.dtype == DType::kUint8 && shape.strip_rows == 1;
   return std::make_unique<QuadWeight>(bytes, shape, ThreadsPerPanel(problem), in_parts ? PartsOf(bytes, shape) : 1);

@@ -34,7 +34,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConvInParts(const Weight
 // For targets without VNNI: in pairs.
 StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem);
 // Whether rows share enough columns, or nonzeros stand in enough blocks, to be worth computing so: elsewhere the rows
-// of conv_csr are faster, and need not be raced. HoldsBytes() is part of it.
+// of conv_csr are faster, and need not be raced. HoldsWideBytes(), of blocks HoldsBytes(), is part of it.
 bool HoldsVectorQuads(const Weight& weight, const Problem& problem);
 bool HoldsBlockQuads(const Weight& weight, const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem);

@@ -170,7 +170,7 @@ size_t PositionLanesWorkspace(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weight, const Problem& problem) {
-  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakeWidePositionWeight(weight));
   return std::make_unique<PackedPositions<QuadWeight>>(std::move(made), QuadShape(), Slices(problem));
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -47,12 +48,14 @@ std::vector<int32_t> ColumnsOfStrip(const ByteWeight& weight, const QuadShape& s
     return columns;
   }
   for (int64_t row = first_row; row < std::min(first_row + shape.strip_rows, weight.rows); ++row) {
+    std::vector<int32_t> of_row, merged;
     for (const ByteWeight::Entry& entry : weight.entries[row]) {
-      columns.push_back(shape.blocks ? entry.column / kQuad * kQuad : entry.column);
+      of_row.push_back(shape.blocks ? entry.column / kQuad * kQuad : entry.column);
     }
+    if (shape.blocks) of_row.erase(std::unique(of_row.begin(), of_row.end()), of_row.end());
+    std::ranges::set_union(columns, of_row, std::back_inserter(merged));  // each as often as one of both has it
+    columns = std::move(merged);
   }
-  if (shape.strip_rows > 1) std::ranges::sort(columns);
-  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
   return columns;
 }
 
@@ -179,6 +182,7 @@ void QuadWeight::AddStrip(const ByteWeight& weight, int64_t first_row, std::span
       const uint32_t value = static_cast<uint8_t>(entry.value);
       int32_t& packed = weights_[first_weight + quad * rows + r];
       packed = static_cast<int32_t>(static_cast<uint32_t>(packed) | value << (8 * byte));
+      if (!shape_.blocks) ++at;  // the same column may come again
     }
   }
   for (const int32_t column : columns) AddOffset(column);

@@ -15,6 +15,8 @@
 // with one of its sign that leaves the sum of both within 128, else with a zero. If only c and d are negative, and a is
 // the smallest, e the largest of the others:
 //     weights (a 0 b d) (e c 0 0)    offsets 0 0 16 56 | 72 24 24 24
+// Where rows name a column more than once (MakeWideByteWeight), a strip has it as often as the row that does so most
+// often; strips of blocks and of pairs of columns: see QuadShape.
 // Where the columns of a panel would leave the first cache, they are cut into parts, one after another: a strip has
 // quads in each, sorted anew, and sums wait between parts.
 //

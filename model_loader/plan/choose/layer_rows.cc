@@ -44,7 +44,7 @@ bool IsProductOfWholeNumbers(const Network& network, int value) {
   if (maker == network.layers.end() || maker->op != Op::kConv) return false;
   const Weight& weight = network.weights[maker->weight];
   const Problem problem = LayerProblem(network, *maker, 1, 1);
-  return HoldsBytes(weight, problem) || HoldsPositionBytes(weight, problem);
+  return HoldsWideBytes(weight, problem) || HoldsWidePositionBytes(weight, problem);
 }
 
 void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {

@@ -76,6 +76,23 @@ TEST(ByteWeightTest, RefusesWhatIsNotWholeOrDoesNotFit) {
   EXPECT_FALSE(HoldsBytes(far, problem));
 }
 
+// 200 is 127 and 73, -255 is -128 and -127; 127 and -128 are themselves.
+TEST(ByteWeightTest, WideBytesAreSums) {
+  Weight weight = WeightOf(1, 5, {200, 127, 0, -255, -128}, {1.0f});
+  weight.quantisation = Quantisation{DType::kUint8, {1.0f}, {128}};
+  const auto made = MakeWideByteWeight(weight, LinearProblem(1, 5));
+  ASSERT_TRUE(made.ok()) << made.status();
+  std::vector<std::pair<int32_t, int8_t>> entries;
+  for (const ByteWeight::Entry& entry : made->entries[0]) entries.emplace_back(entry.column, entry.value);
+  const std::vector<std::pair<int32_t, int8_t>> expected = {{0, 127},  {0, 73},   {1, 127},
+                                                            {3, -128}, {3, -127}, {4, -128}};
+  EXPECT_EQ(entries, expected);
+  EXPECT_EQ(made->start[0], -3 * (200 + 127 - 255 - 128));
+  EXPECT_FALSE(HoldsBytes(weight, LinearProblem(1, 5)));
+  EXPECT_TRUE(HoldsWideBytes(weight, LinearProblem(1, 5)));
+  EXPECT_FALSE(HoldsWideBytes(WeightOf(1, 2, {256, 0}, {1.0f}), LinearProblem(1, 2)));
+}
+
 // 255 * 127 * 33,200 is beyond 2^30.
 TEST(ByteWeightTest, RefusesSumsThatLeave32Bits) {
   for (const int64_t cols : {33'000, 33'200}) {

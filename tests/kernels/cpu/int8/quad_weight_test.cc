@@ -104,6 +104,20 @@ TEST(QuadWeightTest, StripsShareColumns) {
   EXPECT_EQ(offsets, (std::vector<uint16_t>{16, 16, 16, 16, 8, 32, 48, 56, 72, 72, 72, 72}));
 }
 
+// A strip has a column as often as one of its rows.
+TEST(QuadWeightTest, ColumnsMayComeSeveralTimes) {
+  const ByteWeight bytes = WeightOf({{{1, 127}, {1, 73}, {4, 2}}, {{1, 5}, {4, -128}, {4, -7}}}, 10);
+  const QuadWeight one(bytes, QuadShape{}, 1);
+  EXPECT_EQ(one.Slice(0).weights[0], PackQuad({127, 73, 2, 0}));
+  EXPECT_EQ(one.Slice(0).weights[1], PackQuad({5, -128, -7, 0}));
+  const QuadWeight two(bytes, QuadShape{2, false}, 1);
+  const QuadRows rows = two.Slice(0);
+  EXPECT_EQ(rows.groups[0].quads, 1u);
+  EXPECT_EQ(rows.weights[0], PackQuad({127, 73, 2, 0}));
+  EXPECT_EQ(rows.weights[1], PackQuad({5, 0, -128, -7}));
+  EXPECT_EQ(std::vector<uint16_t>(rows.near_offsets, rows.near_offsets + 4), (std::vector<uint16_t>{8, 8, 32, 32}));
+}
+
 // Every row stands in one slice, beside rows of as many quads, with its own start and scale; slices are of like work.
 TEST(QuadWeightTest, SlicesHoldEveryRowOnce) {
   std::vector<std::vector<ByteWeight::Entry>> entries(37);
