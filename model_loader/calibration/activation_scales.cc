@@ -13,6 +13,23 @@ namespace {
 
 using fallback::Array;
 
+// Of each channel of a dimension; empty where the array has none such.
+std::vector<double> MeansOf(const Array& array, int64_t axis) {
+  if (axis < 0 || axis >= array.rank() || array.elements() == 0) return {};
+  const auto channels = static_cast<size_t>(array.shape[static_cast<size_t>(axis)]);
+  size_t inner = 1;
+  for (int64_t i = axis + 1; i < array.rank(); ++i) inner *= static_cast<size_t>(array.shape[static_cast<size_t>(i)]);
+  std::vector<double> means(channels);
+  const std::span<const float> values = array.As<float>();
+  for (size_t at = 0; at < values.size(); at += inner) {
+    double sum = 0.0;
+    for (const float value : values.subspan(at, inner)) sum += value;
+    means[at / inner % channels] += sum;
+  }
+  for (double& mean : means) mean /= static_cast<double>(values.size() / channels);
+  return means;
+}
+
 // Runs of a program that see what its nodes read.
 class Observation {
  public:
@@ -41,7 +58,9 @@ class Observation {
     std::erase_if(observers_, [&](const auto& seen) { return alike_[static_cast<size_t>(seen.first)] < 0; });
     return Run([&](int value, const Array& array) {
       const auto found = observers_.find(value);
-      if (found != observers_.end()) found->second.SeeValues(array.As<float>(), 1);
+      if (found == observers_.end()) return;
+      found->second.SeeValues(array.As<float>(), 1);
+      means_[value] = {MeansOf(array, 1), MeansOf(array, array.rank() - 1)};
     });
   }
 
@@ -55,7 +74,9 @@ class Observation {
     std::map<std::string, ActivationScale> scales;
     for (const auto& [value, observer] : observers_) {
       const Quantised& as = shared.at(alike_[static_cast<size_t>(value)]);
-      scales[program_.graph().values[static_cast<size_t>(value)].name] = {as, observer.SignalToNoise(as)};
+      const auto& [of_planes, of_vectors] = means_.at(value);
+      const std::string& name = program_.graph().values[static_cast<size_t>(value)].name;
+      scales[name] = {as, observer.SignalToNoise(as), of_planes, of_vectors};
     }
     return scales;
   }
@@ -81,8 +102,9 @@ class Observation {
   const std::vector<TensorView> inputs_;
   Stream& stream_;
   std::set<int> constants_, planes_;
-  std::map<int, Observer> observers_;  // by value
-  std::vector<int> alike_;             // by value, as FindRoundings has it
+  std::map<int, Observer> observers_;                                         // by value
+  std::map<int, std::pair<std::vector<double>, std::vector<double>>> means_;  // likewise, as ActivationScale has them
+  std::vector<int> alike_;                                                    // by value, as FindRoundings has it
 };
 
 }  // namespace

@@ -20,7 +20,9 @@ StatusOr<std::vector<TensorView>> CalibrationInputs(const fallback::Program& pro
 
 struct ActivationScale {
   Quantised as;
-  double decibels = 0.0;  // of what was seen, signal to noise
+  double decibels = 0.0;             // of what was seen, signal to noise
+  std::vector<double> plane_means;   // of what was seen, by channel of dimension 1; empty where there is none
+  std::vector<double> vector_means;  // of the last
 };
 
 struct ScaleChoice {

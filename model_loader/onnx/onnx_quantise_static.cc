@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,12 @@ int OutputAxis(const onnx::NodeProto& node, int rank) {
   return node.op_type() == "Gemm" && plain ? (NumberOf(node, "transB", 0) != 0 ? 0 : 1) : -1;
 }
 
+int64_t ProductFrom(const Shape& shape, size_t first) {
+  int64_t product = 1;
+  for (size_t i = first; i < shape.size(); ++i) product *= shape[i];
+  return product;
+}
+
 Tensor Turned(const Tensor& matrix) {
   const int64_t rows = matrix.shape[0], columns = matrix.shape[1];
   std::vector<float> turned(matrix.floats().size());
@@ -43,12 +50,12 @@ Tensor Turned(const Tensor& matrix) {
 
 class StaticQuantiser {
  public:
-  StaticQuantiser(onnx::ModelProto& model, const std::map<std::string, Quantised>& activations,
+  StaticQuantiser(onnx::ModelProto& model, const std::map<std::string, RoundedActivation>& activations,
                   const std::function<bool(const std::string&)>& skips)
       : graph_(*model.mutable_graph()), additions_(graph_), activations_(activations), skips_(skips), source_({}) {}
 
   StatusOr<std::vector<QuantisedNode>> Run() {
-    TakeConstants(graph_, 2);
+    TakeConstants(graph_, 1);
     sources_ = FindWeightSources(graph_, additions_);
     for (const auto& node : graph_.node()) {
       for (const auto& output : node.output()) makers_[output] = node.op_type();
@@ -67,12 +74,14 @@ class StaticQuantiser {
  private:
   // A weight, once it is in whole numbers.
   struct Weight {
-    std::string real;           // what DequantizeLinear makes of them
-    std::vector<float> scales;  // by output channel
+    std::string real;            // what DequantizeLinear makes of them
+    std::vector<float> scales;   // by output channel
+    std::vector<double> errors;  // by output channel and input channel, of all taps together
     double decibels = 0.0;
   };
 
   Status Quantise(onnx::NodeProto& node, std::vector<QuantisedNode>& layers) {
+    SWIZZLE_RETURN_IF_ERROR(CorrectAdd(node));
     const auto weight = node.input_size() < 2 ? sources_.end() : sources_.find(node.input(1));
     if (weight == sources_.end() || sources_.contains(node.input(0))) return ReadRounded(node);
     const onnx::TensorProto& tensor = graph_.initializer(weight->second.initializer);
@@ -85,12 +94,78 @@ class StaticQuantiser {
     layer.input = node.input(0);
     SWIZZLE_ASSIGN_OR_RETURN(const Weight* const made, WholesOf(node.input(1), axis));
     layer.weight_decibels = made->decibels;
-    node.set_input(0, Rounded(activation->first, activation->second));
+    const std::vector<double> added = MeanErrors(node, *made, activation->second);
+    node.set_input(0, Rounded(activation->first, activation->second.as));
     node.set_input(1, made->real);
-    if (node.input_size() > 2) {
-      SWIZZLE_ASSIGN_OR_RETURN(const std::string bias,
-                               WholeBias(node.input(2), activation->second.scale, made->scales));
-      node.set_input(2, bias);
+    if (node.op_type() != "MatMul") return SetBias(node, *made, activation->second.as.scale, added);
+    if (!added.empty()) mean_errors_[node.output(0)] = added;
+    return {};
+  }
+
+  // Of the layer's sums, by output channel, from the rounding of its weight. Empty: nobody knows.
+  static std::vector<double> MeanErrors(const onnx::NodeProto& node, const Weight& weight,
+                                        const RoundedActivation& input) {
+    const bool is_conv = node.op_type() == "Conv";
+    const std::vector<double>& means = is_conv ? input.plane_means : input.vector_means;
+    const size_t outputs = weight.scales.size(), inputs = outputs == 0 ? 0 : weight.errors.size() / outputs;
+    const auto groups = static_cast<size_t>(is_conv ? NumberOf(node, "group", 1) : 1);
+    if (groups == 0 || outputs % groups != 0 || means.size() != inputs * groups) return {};
+    std::vector<double> added(outputs);
+    for (size_t output = 0; output < outputs; ++output) {
+      const size_t first = output / (outputs / groups) * inputs;
+      for (size_t k = 0; k < inputs; ++k) added[output] += weight.errors[output * inputs + k] * means[first + k];
+    }
+    return added;
+  }
+
+  // FP32, of a number for each of so many channels.
+  StatusOr<std::optional<std::vector<float>>> FindBias(const std::string& name, size_t channels) {
+    const auto found = sources_.find(name);
+    if (found == sources_.end()) return std::nullopt;
+    onnx::TensorProto copy = graph_.initializer(found->second.initializer);
+    int64_t elements = 1;
+    for (const int64_t size : copy.dims()) elements *= size;
+    const bool fits = copy.data_type() == onnx::TensorProto::FLOAT && copy.dims_size() > 0 &&
+                      elements == static_cast<int64_t>(channels) && copy.dims(copy.dims_size() - 1) == elements;
+    if (!fits) return std::nullopt;
+    SWIZZLE_ASSIGN_OR_RETURN(const Tensor bias, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
+    return std::vector<float>(bias.floats().begin(), bias.floats().end());
+  }
+
+  // Of Conv and Gemm.
+  Status SetBias(onnx::NodeProto& node, const Weight& weight, float input_scale, const std::vector<double>& added) {
+    const std::string name = node.input_size() > 2 ? node.input(2) : "";
+    std::vector<float> bias(weight.scales.size());
+    if (!name.empty()) {
+      SWIZZLE_ASSIGN_OR_RETURN(auto found, FindBias(name, bias.size()));
+      if (!found || graph_.initializer(sources_.at(name).initializer).dims_size() != 1) return {};
+      replaced_.insert(sources_.at(name).initializer);
+      bias = *std::move(found);
+    } else if (added.empty()) {
+      return {};
+    }
+    for (size_t i = 0; i < added.size(); ++i) bias[i] -= static_cast<float>(added[i]);
+    while (node.input_size() < 3) node.add_input("");
+    node.set_input(2, BiasOf(name.empty() ? node.output(0) + ".bias" : name, bias, input_scale, weight.scales));
+    return {};
+  }
+
+  // What is added to a product takes its mean errors off.
+  Status CorrectAdd(onnx::NodeProto& node) {
+    if (node.op_type() != "Add" || node.input_size() != 2) return {};
+    for (int i = 0; i < 2; ++i) {
+      const auto errors = mean_errors_.find(node.input(i));
+      if (errors == mean_errors_.end()) continue;
+      const std::string& name = node.input(1 - i);
+      SWIZZLE_ASSIGN_OR_RETURN(auto bias, FindBias(name, errors->second.size()));
+      if (!bias) return {};
+      for (size_t k = 0; k < bias->size(); ++k) (*bias)[k] -= static_cast<float>(errors->second[k]);
+      const auto channels = static_cast<int64_t>(bias->size());
+      replaced_.insert(sources_.at(name).initializer);
+      const std::string made =
+          additions_.AddInitializer(name + ".corrected", onnx::TensorProto::FLOAT, {channels}, *bias);
+      node.set_input(1 - i, made);
+      return {};
     }
     return {};
   }
@@ -117,7 +192,7 @@ class StaticQuantiser {
     if (IsOfAFunction(node)) return {};
     for (std::string& input : *node.mutable_input()) {
       const auto found = activations_.find(input);
-      if (found != activations_.end()) input = Rounded(found->first, found->second);
+      if (found != activations_.end()) input = Rounded(found->first, found->second.as);
     }
     return {};
   }
@@ -177,6 +252,9 @@ class StaticQuantiser {
     const auto outputs = static_cast<size_t>(weight.shape[static_cast<size_t>(axis)]);
     const std::span<const float> real = weight.floats();
     const size_t each = outputs == 0 ? 0 : real.size() / outputs;
+    const auto taps = static_cast<size_t>(axis == 0 ? ProductFrom(weight.shape, 2) : 1);
+    const size_t inputs = each / std::max<size_t>(taps, 1);
+    known->second.errors.resize(outputs * inputs);
     const auto place = [&](size_t output, size_t k) { return axis == 0 ? output * each + k : k * outputs + output; };
     std::vector<int8_t> wholes(real.size());
     std::vector<float> row(each);
@@ -189,6 +267,7 @@ class StaticQuantiser {
         const double value = real[place(output, k)], error = row[k] - value;
         signal += value * value;
         noise += error * error;
+        known->second.errors[output * inputs + k / taps] += error;
         wholes[place(output, k)] = static_cast<int8_t>(std::nearbyint(row[k] / scale));
       }
     }
@@ -199,45 +278,40 @@ class StaticQuantiser {
     return &known->second;
   }
 
-  // The bias itself where it is none of a number for each channel.
-  StatusOr<std::string> WholeBias(const std::string& name, float input_scale, const std::vector<float>& weight_scales) {
-    const auto found = sources_.find(name);
-    if (found == sources_.end()) return name;
-    onnx::TensorProto copy = graph_.initializer(found->second.initializer);
-    const bool fits = copy.data_type() == onnx::TensorProto::FLOAT && copy.dims_size() == 1 &&
-                      copy.dims(0) == static_cast<int64_t>(weight_scales.size());
-    if (!fits) return name;
-    SWIZZLE_ASSIGN_OR_RETURN(const Tensor bias, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
-    std::vector<int32_t> wholes(weight_scales.size());
-    std::vector<float> scales(wholes.size());
-    for (size_t i = 0; i < wholes.size(); ++i) {
+  // As INT32 by the product of both scales; beside numbers that leave these, the products are nothing, and it stays.
+  std::string BiasOf(const std::string& name, const std::vector<float>& bias, float input_scale,
+                     const std::vector<float>& weight_scales) {
+    const Shape shape = {static_cast<int64_t>(bias.size())};
+    std::vector<int32_t> wholes(bias.size());
+    std::vector<float> scales(bias.size());
+    for (size_t i = 0; i < bias.size(); ++i) {
       scales[i] = input_scale * weight_scales[i];
       constexpr double kMost = 1 << 30;
-      const double whole = std::nearbyint(double{bias.floats()[i]} / scales[i]);
-      if (!(std::abs(whole) <= kMost)) return name;  // beside it the products are nothing
+      const double whole = std::nearbyint(double{bias[i]} / scales[i]);
+      if (!(std::abs(whole) <= kMost)) return additions_.AddInitializer(name, onnx::TensorProto::FLOAT, shape, bias);
       wholes[i] = static_cast<int32_t>(whole);
     }
-    const std::string made = additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT32, bias.shape, wholes);
-    replaced_.insert(found->second.initializer);
+    const std::string made = additions_.AddInitializer(name + ".wholes", onnx::TensorProto::INT32, shape, wholes);
     return Dequantised(made, onnx::TensorProto::INT32, scales, 0);
   }
 
   onnx::GraphProto& graph_;
   GraphAdditions additions_;
-  const std::map<std::string, Quantised>& activations_;
+  const std::map<std::string, RoundedActivation>& activations_;
   const std::function<bool(const std::string&)>& skips_;
   TensorSource source_;
   std::map<std::string, WeightSource> sources_;
-  std::map<std::string, std::string> makers_;              // operators, by what they make
-  std::set<int> replaced_;                                 // initializers
-  std::map<std::string, std::string> rounded_;             // by activation
-  std::map<std::pair<std::string, int>, Weight> weights_;  // by name and axis
+  std::map<std::string, std::string> makers_;               // operators, by what they make
+  std::set<int> replaced_;                                  // initializers
+  std::map<std::string, std::string> rounded_;              // by activation
+  std::map<std::pair<std::string, int>, Weight> weights_;   // by name and axis
+  std::map<std::string, std::vector<double>> mean_errors_;  // of products without a bias, by what they make
 };
 
 }  // namespace
 
 StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
-                                               const std::map<std::string, Quantised>& activations,
+                                               const std::map<std::string, RoundedActivation>& activations,
                                                const std::function<bool(const std::string&)>& skips) {
   onnx::ModelProto proto;
   if (!proto.ParseFromArray(model.data(), static_cast<int>(model.size()))) {

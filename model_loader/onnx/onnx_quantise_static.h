@@ -16,6 +16,14 @@
 
 namespace swizzle {
 
+// How an activation is rounded, and what it was on average: by channels of dimension 1, which convolutions have, and of
+// the last, which products have. Empty where nobody knows.
+struct RoundedActivation {
+  Quantised as;
+  std::vector<double> plane_means;
+  std::vector<double> vector_means;
+};
+
 // What became of a layer.
 struct QuantisedNode {
   std::string name;              // of the node, or of its output where it has none
@@ -30,11 +38,12 @@ struct QuantisedOnnx {
 
 // Of Conv, and of MatMul and Gemm with a matrix (transA 0, alpha and beta 1), whose weight is a dense initializer,
 // whose input is among `activations`, and whose names `skips` does not return true for. Weights are INT8 by output
-// channel (RoundToSteps), biases that are initializers INT32 by the product of both scales. Weights that nothing reads
-// any more go. `model` has no external data. UNIMPLEMENTED for opsets below 13, in which DequantizeLinear has no
-// channels.
+// channel (RoundToSteps), biases that are initializers INT32 by the product of both scales. What the rounding of
+// weights adds on average comes off the bias, of MatMul off what an Add puts on it; convolutions and Gemm get a bias
+// where they have none. Weights that nothing reads any more go. `model` has no external data. UNIMPLEMENTED for opsets
+// below 13, in which DequantizeLinear has no channels.
 StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
-                                               const std::map<std::string, Quantised>& activations,
+                                               const std::map<std::string, RoundedActivation>& activations,
                                                const std::function<bool(const std::string&)>& skips);
 
 }  // namespace swizzle

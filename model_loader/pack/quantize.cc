@@ -265,8 +265,8 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
                              [&](const char* round) { line.Replace(Concat(round, " ...")); }};
     SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
-  std::map<std::string, Quantised> activations;
-  for (const auto& [name, scale] : scales) activations[name] = scale.as;
+  std::map<std::string, RoundedActivation> activations;
+  for (const auto& [name, seen] : scales) activations[name] = {seen.as, seen.plane_means, seen.vector_means};
   SWIZZLE_ASSIGN_OR_RETURN(const QuantisedOnnx made, QuantiseOnnxStatically(whole, activations, Skips(command)));
   for (const std::string& pattern : command.skip) {
     const auto matches = [&](const QuantisedNode& layer) {

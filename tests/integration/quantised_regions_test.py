@@ -7,6 +7,7 @@ import subprocess
 import numpy
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import conformance_test
 import make_architectures
@@ -70,6 +71,45 @@ def test_quantize_takes_any_graph(name, tmp_path):
     for output, array in conformance_test.expected_outputs(tmp_path / 'real.onnx', inputs).items():
         assert decibels(array, actual[output]) > LEAST_TO_REAL, output
     assert (tmp_path / 'int8.onnx').stat().st_size < (tmp_path / 'real.onnx').stat().st_size / 2
+
+
+def skewed(*shape):
+    """A weight whose roundings add up: all but one number of a row lie .4 of a step above a whole one."""
+    weight = numpy.full(shape, 10.4 / 127, numpy.float32)
+    weight.reshape(shape[0], -1)[:, 0] = 1
+    return weight
+
+
+LAYERS = {  # nodes from x to y, and their constants
+    'grouped': ([('Conv', ['x', 'w'], {'group': 2, 'pads': [1, 1, 1, 1]})], {'w': skewed(8, 3, 3, 3)}, (16, 6, 8, 8)),
+    'biased': ([('Conv', ['x', 'w', 'b'], {})], {'w': skewed(8, 32, 1, 1), 'b': numpy.arange(8)}, (16, 32, 8, 8)),
+    'gemm': ([('Gemm', ['x', 'w'], {'transB': 1})], {'w': skewed(8, 64)}, (64, 64)),
+    'matmul': ([('MatMul', ['x', 'w'], {}), ('Add', ['b', 'product'], {})], {'w': skewed(8, 64).T, 'b': numpy.ones(8)},
+               (4, 16, 64)),
+}
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_biases_take_up_what_rounding_adds(name, tmp_path):
+    layers, constants, shape = LAYERS[name]
+    nodes = [helper.make_node(op, inputs, ['y' if i + 1 == len(layers) else 'product'], **attributes)
+             for i, (op, inputs, attributes) in enumerate(layers)]
+    nodes.append(helper.make_node('Det', ['matrix'], ['unplanned']))
+    inputs = {'x': numpy.random.default_rng(1).random(shape, numpy.float32),
+              'matrix': numpy.ones((2, 2), numpy.float32)}
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, 'layer', [value(key, TensorProto.FLOAT, array.shape) for key, array in inputs.items()],
+        [value('y', TensorProto.FLOAT, None), value('unplanned', TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(numpy.ascontiguousarray(array, numpy.float32), key) for key, array in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+    onnx.save(model, tmp_path / 'real.onnx')
+    done = quantize(tmp_path, inputs)
+    assert ': 1 of 1 layers in whole numbers' in done.stdout, done.stderr + done.stdout
+    real, whole = (conformance_test.expected_outputs(tmp_path / f'{file}.onnx', inputs)['y'] for file in ('real', 'int8'))
+    channels = 1 if real.ndim == 4 else real.ndim - 1
+    errors = (whole - real).mean(tuple(axis for axis in range(real.ndim) if axis != channels))
+    assert numpy.abs(errors).max() < 0.02, errors  # without, .04 to .1
 
 
 def test_what_quantize_says(tmp_path):
