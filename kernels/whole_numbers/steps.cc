@@ -26,7 +26,8 @@ OutputSteps StepsOf(const Problem& problem) {
 
 float ScaleInSteps(float input_scale, float weight_scale, const Problem& problem) {
   const float product = input_scale * weight_scale;
-  return problem.epilogue.requantise ? product / problem.epilogue.requantise->scale : product;
+  const Epilogue& epilogue = problem.epilogue;
+  return epilogue.requantise && !epilogue.function ? product / epilogue.requantise->scale : product;
 }
 
 bool ReadsBytes(const Problem& problem, Layout layout) {

@@ -5,6 +5,8 @@
 //   v   = float(sum) * scale of the row
 //   y   = v rounded to the nearest, ties to even, + zero_point, held to [low, high]
 //
+// With a function, v is its value, of a sum in real numbers that is held to the clamp before, in steps.
+//
 // With a residual r of bytes, v = fma(r, residual_scale, fma(float(sum), scale, residual_offset)).
 //
 // Plain values, thread-safe.
@@ -29,7 +31,8 @@ struct OutputSteps {
 // Of bytes that the problem's epilogue says the scale of; of real numbers where it names none.
 OutputSteps StepsOf(const Problem& problem);
 
-// The scale of a row in steps of the output: as ONNX Runtime multiplies and divides.
+// The scale of a row in steps of the output, as ONNX Runtime multiplies and divides; in real numbers where these are
+// what a function takes.
 float ScaleInSteps(float input_scale, float weight_scale, const Problem& problem);
 
 // Whether the problem's input, or output, is bytes in this layout.

@@ -64,7 +64,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.fusions = std::move(model.fusions);
   report.costs = CostsOfFormats(model.network);
   FuseLayers(model.network);  // as the plan will: structures go by its layers
-  if (HasHostMemory(backend)) FuseDepthwiseFunctions(model.network);
+  if (HasHostMemory(backend)) FuseHostFunctions(model.network);
   DescribeWeights(model.network, !command.page.empty(), report);
   SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
   const PlanOptions options{.max_batch = command.max_batch,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/whole_numbers/byte_weight.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
@@ -46,6 +47,20 @@ class Fuser {
     }
   }
 
+  void FuseRoundedFunctions() {
+    for (Layer& layer : network_.layers) {
+      if (layer.op != Op::kFunction || !OnlyHoldsToItsRange(layer)) continue;
+      Layer* const conv = OnlyReadLayer(layer.inputs[0], Op::kConv);
+      if (conv == nullptr || conv->epilogue.function || conv->epilogue.residual) continue;
+      const Weight& weight = network_.weights[conv->weight];
+      if (!network_.values[conv->inputs[0]].AsWholeNumbers() || network_.values[conv->output].quantisation) continue;
+      if (!IsSparse(weight.format()) || !HoldsWideBytes(weight, LayerProblem(network_, *conv, 1, 1))) continue;
+      conv->epilogue.function = layer.function();
+      network_.values[conv->output].quantisation = network_.values[layer.output].quantisation;
+      layer.SetOp(Op::kActivation);
+    }
+  }
+
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
       if (layer.op == Op::kAttention && !layer.attention().packed) PackAttention(layer);
@@ -58,11 +73,8 @@ class Fuser {
       const int maker = maker_[layer.inputs[0]];
       if (network_.values[layer.inputs[0]].quantisation) continue;
       if (maker != kNone && TraitsOf(network_.layers[maker].op).Has(OpTraits::kClamps)) continue;
-      const auto& quantisation = network_.values[layer.output].quantisation;
-      if (!quantisation || !quantisation->per_tensor()) continue;
-      const RealRange range = RangeOf(quantisation->Of(0));
-      if (layer.epilogue == Epilogue{.low = range.low, .high = range.high}) {
-        network_.values[layer.inputs[0]].quantisation = quantisation;
+      if (OnlyHoldsToItsRange(layer)) {
+        network_.values[layer.inputs[0]].quantisation = network_.values[layer.output].quantisation;
       }
     }
   }
@@ -83,6 +95,14 @@ class Fuser {
   }
 
  private:
+  // Whether all that its epilogue does is to hold its output to what the output's whole numbers reach.
+  bool OnlyHoldsToItsRange(const Layer& layer) const {
+    const auto& quantisation = network_.values[layer.output].quantisation;
+    if (!quantisation || !quantisation->per_tensor()) return false;
+    const RealRange range = RangeOf(quantisation->Of(0));
+    return layer.epilogue == Epilogue{.low = range.low, .high = range.high};
+  }
+
   // The layer of this operator that makes a value which has one reader; null if there is none.
   Layer* OnlyReadLayer(int value, Op op) {
     if (maker_[value] == kNone || readers_[value] != 1) return nullptr;
@@ -213,9 +233,10 @@ void FuseLayers(Network& network) {
   fuser.RemoveGone();
 }
 
-void FuseDepthwiseFunctions(Network& network) {
+void FuseHostFunctions(Network& network) {
   Fuser fuser(network);
   fuser.FuseDepthwiseFunctions();
+  fuser.FuseRoundedFunctions();
   fuser.RemoveGone();
 }
 

@@ -14,14 +14,15 @@
 
 namespace swizzle {
 
-// On the host a function ends a depthwise layer, too, where that only sums, and the function takes zero to zero, so
-// that rows of every layout have it.
+// A function ends a depthwise layer where that only sums, and the function takes zero to zero, so that rows of every
+// layout have it.
 //
 // Fused layers keep the name of the first of them and stand where it stood; values in between are made no more, and
 // weights that went into another are empty. A second call changes nothing. REQUIRES: a validated network.
 void FuseLayers(Network& network);
-// The same of depthwise layers and functions alone.
-void FuseDepthwiseFunctions(Network& network);
+// What only the host's rows do: functions end depthwise layers, and sparse products of whole numbers whose value they
+// round. Of the latter what rounds is left, as a layer that only quantises, so that products may end in bytes.
+void FuseHostFunctions(Network& network);
 
 }  // namespace swizzle
 

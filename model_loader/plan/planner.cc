@@ -331,7 +331,7 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend
                          " backend computes in FP32 or BF16");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(materials.network, options));
-  if (HasHostMemory(backend)) FuseDepthwiseFunctions(materials.network);
+  if (HasHostMemory(backend)) FuseHostFunctions(materials.network);
   const bool watches =
       options.make_watch != nullptr && HasHostMemory(backend) && options.tuning_budget > absl::ZeroDuration();
   const std::set<int> threads_before = watches ? ThreadIds() : std::set<int>();

@@ -95,14 +95,19 @@ constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunction
   return {MakeRow<kName + "_base">(common, {op, Format::kNone, DType::kFloat32, kStorage, kStorage}, kAnyX86, run)};
 }
 
-// Rows <name>_<target> of bytes that stay in their layout, of what is compiled for every target.
-template <RowText kName, Storage kStorage>
-constexpr std::array<Kernel, 3> PlainByteRows(Op op, Kernel family, const auto& run) {
-  const KernelKey key = ByteKey(op, Format::kNone, kStorage, kStorage);
+// Rows <name>_<target> of what is compiled for every target.
+template <RowText kName>
+constexpr std::array<Kernel, 3> TargetRows(const KernelKey& key, Kernel family, const auto& run) {
   family.family = RowName<kName>();
   return {MakeRow<kName + "_avx512">(family, key, kAvx512, run.avx512),
           MakeRow<kName + "_avx2">(family, key, kAvx2, run.avx2),
           MakeRow<kName + "_base">(family, key, kAnyX86, run.base)};
+}
+
+// The same of bytes that stay in their layout.
+template <RowText kName, Storage kStorage>
+constexpr auto PlainByteRows(Op op, const Kernel& family, const auto& run) {
+  return TargetRows<kName>(ByteKey(op, Format::kNone, kStorage, kStorage), family, run);
 }
 
 // Rows function_<layout>_u8_<target>.

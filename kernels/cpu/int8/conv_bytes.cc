@@ -86,7 +86,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadsInParts(const Weight& weight
                                                             std::span<const QuadCost> costs) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeWideByteWeight(weight, problem));
   const QuadShape shape = Fastest(bytes, costs).shape;
-  const bool in_parts = problem.to.dtype == DType::kUint8 && shape.strip_rows == 1;
+  const bool in_parts = problem.to.dtype == DType::kUint8 && shape.strip_rows == 1 && !problem.epilogue.function;
   return std::make_unique<QuadWeight>(bytes, shape, ThreadsPerPanel(problem), in_parts ? PartsOf(bytes, shape) : 1);
 }
 
@@ -152,10 +152,11 @@ class ByteConv {
     return of;
   }
 
-  // What is left to be done to rows of real numbers, where that is more than a clamp.
+  // What is left to be done to rows in real numbers, where that is more than a clamp.
   std::optional<RowEnds> Ends() const {
     const Epilogue& epilogue = args_.problem->epilogue;
-    if (args_.problem->to.dtype == DType::kUint8 || (!epilogue.residual && !epilogue.function)) return std::nullopt;
+    const bool real = args_.problem->to.dtype == DType::kFloat32;
+    if (!epilogue.function && !(real && epilogue.residual)) return std::nullopt;
     RowEnds ends{.epilogue = &epilogue};
     if (epilogue.residual) ends.residual = args_.Residual<float>() - args_.Output<float>();
     return ends;
@@ -200,7 +201,7 @@ void MultiplyBlocks(const KernelArgs& args, const ByteConv& conv, const ByteBloc
   const int64_t groups = weight.groups(), slices = std::min<int64_t>(ThreadsPerPanel(*args.problem), groups);
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
     const BlockRows rows = weight.Groups(groups * slice / slices, groups * (slice + 1) / slices);
-    if (ends) return FinishedBlocks<kCells>(rows, panel.columns, *panel.reals, *ends);
+    if (ends) return FinishedBlocks<kCells>(rows, panel, *ends);
     kCells.blocks(rows, panel, conv.steps());
   };
   conv.ForEachCell(stream, slices, prepare, run);
@@ -228,8 +229,8 @@ bool AcceptsConvBytes(const Problem& problem) {
   if (!ReadsBytes(problem, Layout::kFullPanels) && !ReadsBytes(problem, Layout::kNchw)) return false;
   if (!HasWindowLanes(problem)) return false;
   if (problem.to == Storage{Layout::kPanels, DType::kFloat32}) return true;
-  return WritesBytes(problem, Layout::kFullPanels) && !problem.epilogue.function &&
-         (!problem.epilogue.residual || problem.inputs_as[1].dtype == DType::kUint8);
+  if (!WritesBytes(problem, Layout::kFullPanels)) return false;
+  return !problem.epilogue.residual || (!problem.epilogue.function && problem.inputs_as[1].dtype == DType::kUint8);
 }
 
 bool AcceptsStemConv(const Problem& problem) {
@@ -300,7 +301,7 @@ void QuadConv(const KernelArgs& args, Stream& stream) {
     return blocks ? conv.InterleavedColumns(panel, workspace) : conv.Columns(panel, workspace);
   };
   const auto run = [&](int64_t slice, const PanelBytes& panel) {
-    if (ends) return FinishedQuads<kCells>(weight.Slice(slice), panel.columns, *panel.reals, *ends);
+    if (ends) return FinishedQuads<kCells>(weight.Slice(slice), panel, *ends);
     for (int64_t part = 0; part < parts; ++part) kCells.quads(weight.Slice(slice, part), panel, conv.steps());
   };
   conv.ForEachCell(stream, weight.slices(), prepare, run);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::cpu {
 namespace {
 
@@ -29,10 +31,6 @@ struct Chunk {
   }
 };
 
-int64_t PositionsOf(const RealUnits& units) {
-  return std::ranges::count_if(units.first, [](const float* unit) { return unit != nullptr; }) * kPositionUnit;
-}
-
 OutputSteps Unbounded() {
   return {.real_low = std::numeric_limits<float>::lowest(), .real_high = std::numeric_limits<float>::max()};
 }
@@ -40,11 +38,12 @@ OutputSteps Unbounded() {
 }  // namespace
 
 template <const ByteCells& kCells>
-void FinishedQuads(const QuadRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
+void FinishedQuads(const QuadRows& rows, const PanelBytes& panel, const RowEnds& ends) {
   constexpr size_t kQuad = 4;
   const OutputSteps steps = Unbounded();
   Chunk chunk;
-  const PanelBytes panel{.columns = columns, .reals = &chunk.units, .positions = PositionsOf(output)};
+  const PanelBytes sums{
+      .columns = panel.columns, .reals = &chunk.units, .positions = RoundUp(panel.positions, kPositionUnit)};
   QuadRows some = rows;
   const uint32_t* row = rows.rows;
   some.rows = kInOrder.data();
@@ -54,9 +53,9 @@ void FinishedQuads(const QuadRows& rows, const uint8_t* columns, const RealUnits
     for (uint32_t left = group.strips; left > 0;) {
       const QuadGroup part = {std::min<uint32_t>(left, kChunk / strip_rows), group.quads};
       some.groups = std::span(&part, 1);
-      kCells.quads(some, panel, steps);
+      kCells.quads(some, sums, steps);
       const uint32_t count = part.strips * strip_rows;
-      PositionCellsOf<kCells>().finish(chunk.products, std::span(row, count), output, ends);
+      PositionCellsOf<kCells>().finish(chunk.products, std::span(row, count), panel, ends);
       const size_t quads = size_t{part.strips} * part.quads;
       some.weights += quads * strip_rows;
       if (some.near_offsets != nullptr) some.near_offsets += quads * offsets;
@@ -70,10 +69,11 @@ void FinishedQuads(const QuadRows& rows, const uint8_t* columns, const RealUnits
 }
 
 template <const ByteCells& kCells>
-void FinishedBlocks(const BlockRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
+void FinishedBlocks(const BlockRows& rows, const PanelBytes& panel, const RowEnds& ends) {
   const OutputSteps steps = Unbounded();
   Chunk chunk;
-  const PanelBytes panel{.columns = columns, .reals = &chunk.units, .positions = PositionsOf(output)};
+  const PanelBytes sums{
+      .columns = panel.columns, .reals = &chunk.units, .positions = RoundUp(panel.positions, kPositionUnit)};
   for (int64_t done = 0; done < rows.rows; done += kChunk) {
     const int64_t count = std::min(kChunk, rows.rows - done), first = rows.first_row + done;
     const BlockRows some = {.first_row = 0,
@@ -82,16 +82,16 @@ void FinishedBlocks(const BlockRows& rows, const uint8_t* columns, const RealUni
                             .weights = rows.weights + done * rows.quads,
                             .start = rows.start + first,
                             .scale = rows.scale + first};
-    kCells.blocks(some, panel, steps);
+    kCells.blocks(some, sums, steps);
     std::array<uint32_t, kChunk> places;
     std::iota(places.begin(), places.end(), static_cast<uint32_t>(first));
-    PositionCellsOf<kCells>().finish(chunk.products, std::span(places).first(count), output, ends);
+    PositionCellsOf<kCells>().finish(chunk.products, std::span(places).first(count), panel, ends);
   }
 }
 
-#define SWIZZLE_INSTANTIATE(cells)                                                                                   \
-  template void FinishedQuads<cells::kByteCells>(const QuadRows&, const uint8_t*, const RealUnits&, const RowEnds&); \
-  template void FinishedBlocks<cells::kByteCells>(const BlockRows&, const uint8_t*, const RealUnits&, const RowEnds&);
+#define SWIZZLE_INSTANTIATE(cells)                                                                    \
+  template void FinishedQuads<cells::kByteCells>(const QuadRows&, const PanelBytes&, const RowEnds&); \
+  template void FinishedBlocks<cells::kByteCells>(const BlockRows&, const PanelBytes&, const RowEnds&);
 SWIZZLE_INSTANTIATE(vbmi)
 SWIZZLE_INSTANTIATE(vnni)
 SWIZZLE_INSTANTIATE(N_AVX3)

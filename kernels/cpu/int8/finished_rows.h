@@ -1,5 +1,5 @@
-// Products of bytes that end in real numbers with more than a clamp: some rows at a time are summed into the first
-// cache and finished there (position_cells.h), so that functions run over many elements at once.
+// Products of bytes that end with more than a clamp, in real numbers before they are stored: some rows at a time are
+// summed into the first cache and finished there (position_cells.h), so that functions run over many elements at once.
 #ifndef SWIZZLE_KERNELS_CPU_INT8_FINISHED_ROWS_H_
 #define SWIZZLE_KERNELS_CPU_INT8_FINISHED_ROWS_H_
 
@@ -7,11 +7,11 @@
 
 namespace swizzle::cpu {
 
-// columns: of one panel, as ByteCells::quads and ::blocks read them.
+// panel: as ByteCells::quads and ::blocks have it, its residual aside.
 template <const ByteCells& kCells>
-void FinishedQuads(const QuadRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends);
+void FinishedQuads(const QuadRows& rows, const PanelBytes& panel, const RowEnds& ends);
 template <const ByteCells& kCells>
-void FinishedBlocks(const BlockRows& rows, const uint8_t* columns, const RealUnits& output, const RowEnds& ends);
+void FinishedBlocks(const BlockRows& rows, const PanelBytes& panel, const RowEnds& ends);
 
 }  // namespace swizzle::cpu
 

@@ -98,7 +98,7 @@ class PositionRun {
         bias_(bias),
         sums_(sums) {}
 
-  // Calls run(slice, columns, output, ends) for each slice of each panel once.
+  // Calls run(slice, panel, ends) for each slice of each panel once.
   template <typename Run>
   void ForEachCell(Stream& stream, int64_t slices, const Run& run) const {
     const int64_t panels = FullPanels(problem_.output.positions());
@@ -115,8 +115,10 @@ class PositionRun {
         RowEnds ends{.epilogue = &problem_.epilogue, .steps = slot.steps, .bias = bias_, .sums = sums_};
         if (problem_.epilogue.residual) ends.residual = args_.template Residual<float>() - args_.Output<float>();
         const Extent& output = problem_.output;
-        run(cell % slices, slot.bytes,
-            PanelUnits<RealUnits>(args_.Output<float>(), output.positions(), output.channels, panel), ends);
+        const auto reals = PanelUnits<RealUnits>(args_.Output<float>(), output.positions(), output.channels, panel);
+        PanelBytes of{.columns = slot.bytes, .reals = &reals};
+        of.positions = std::min(of.positions, output.positions() - panel * kMaxPanelWidth);
+        run(cell % slices, of, ends);
       }
     };
     CpuStream::From(stream).ParallelRanges(panels * slices, run_range, shared ? 1 : slices);
@@ -191,10 +193,9 @@ void PositionQuads(const KernelArgs& args, Stream& stream) {
   const auto as_they_are = [](uint8_t*) {};
   const RowColumns<kCells, decltype(as_they_are)> as_rows{as_they_are};
   const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
-  run.ForEachCell(stream, weight.products().slices(),
-                  [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
-                    FinishedQuads<kCells>(weight.products().Slice(slice), columns, output, ends);
-                  });
+  run.ForEachCell(stream, weight.products().slices(), [&](int64_t slice, const PanelBytes& panel, const RowEnds& ends) {
+    FinishedQuads<kCells>(weight.products().Slice(slice), panel, ends);
+  });
 }
 
 template <const ByteCells& kCells>
@@ -208,11 +209,10 @@ void PositionBlocks(const KernelArgs& args, Stream& stream) {
   };
   const RowColumns<kCells, decltype(interleave)> as_rows{interleave};
   const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
-  run.ForEachCell(stream, slices,
-                  [&](int64_t slice, const uint8_t* columns, const RealUnits& output, const RowEnds& ends) {
-                    const int64_t begin = groups * slice / slices, end = groups * (slice + 1) / slices;
-                    FinishedBlocks<kCells>(weight.products().Groups(begin, end), columns, output, ends);
-                  });
+  run.ForEachCell(stream, slices, [&](int64_t slice, const PanelBytes& panel, const RowEnds& ends) {
+    const int64_t begin = groups * slice / slices, end = groups * (slice + 1) / slices;
+    FinishedBlocks<kCells>(weight.products().Groups(begin, end), panel, ends);
+  });
 }
 
 void PositionLanes(const KernelArgs& args, Stream& stream) {
@@ -220,20 +220,18 @@ void PositionLanes(const KernelArgs& args, Stream& stream) {
   const int64_t channels = args.problem->input.channels;
   const LaneColumns columns;
   const PositionRun run(args, weight.bias(), weight.sums(), columns);
-  run.ForEachCell(stream, weight.products().chunks(),
-                  [&](int64_t slice, const uint8_t* windows, const RealUnits& output, const RowEnds& ends) {
-                    const LaneChunk chunk = weight.products().Chunk(0, slice);
-                    alignas(kBufferAlignment) float products[LaneChunk::kRows * kMaxPanelWidth] = {};
-                    for (int unit = 0; unit < RealUnits::kUnits && output.first[unit] != nullptr; ++unit) {
-                      MultiplyLanes(chunk, windows + unit * LaneColumns::UnitBytes(channels),
-                                    products + unit * kPositionUnit);
-                    }
-                    std::array<uint32_t, LaneChunk::kRows> rows;
-                    for (int64_t lane = 0; lane < chunk.rows; ++lane) {
-                      rows[lane] = static_cast<uint32_t>(chunk.first_row + chunk.row_of_lane[lane]);
-                    }
-                    N_AVX3::kPositionCells.finish(products, std::span(rows).first(chunk.rows), output, ends);
-                  });
+  run.ForEachCell(stream, weight.products().chunks(), [&](int64_t slice, const PanelBytes& panel, const RowEnds& ends) {
+    const LaneChunk chunk = weight.products().Chunk(0, slice);
+    alignas(kBufferAlignment) float products[LaneChunk::kRows * kMaxPanelWidth] = {};
+    for (int unit = 0; unit < RealUnits::kUnits && panel.reals->first[unit] != nullptr; ++unit) {
+      MultiplyLanes(chunk, panel.columns + unit * LaneColumns::UnitBytes(channels), products + unit * kPositionUnit);
+    }
+    std::array<uint32_t, LaneChunk::kRows> rows;
+    for (int64_t lane = 0; lane < chunk.rows; ++lane) {
+      rows[lane] = static_cast<uint32_t>(chunk.first_row + chunk.row_of_lane[lane]);
+    }
+    N_AVX3::kPositionCells.finish(products, std::span(rows).first(chunk.rows), panel, ends);
+  });
 }
 
 #define SWIZZLE_INSTANTIATE(cells)                                            \

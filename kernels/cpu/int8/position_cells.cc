@@ -123,12 +123,15 @@ void ToReals(float* products, std::span<const uint32_t> rows, const RealUnits& o
   }
 }
 
-void Finish(float* products, std::span<const uint32_t> rows, const RealUnits& output, const RowEnds& ends) {
-  const Tag d;
-  ends.steps != nullptr ? ToReals<true>(products, rows, output, ends) : ToReals<false>(products, rows, output, ends);
-  if (ends.epilogue->function) {
-    ApplyFunction(*ends.epilogue->function, products, static_cast<int64_t>(rows.size()) * kMaxPanelWidth);
+void StoreBytes(const float* products, std::span<const uint32_t> rows, const Quantised& as, uint8_t* bytes) {
+  for (size_t r = 0; r < rows.size(); ++r, products += kMaxPanelWidth) {
+    if (rows[r] == QuadRows::kNoRow) continue;
+    QuantiseRun(products, kMaxPanelWidth, as, bytes + int64_t{rows[r]} * kMaxPanelWidth);
   }
+}
+
+void StoreReals(const float* products, std::span<const uint32_t> rows, const RealUnits& output) {
+  const Tag d;
   const int units = UnitsOf(output);
   for (size_t r = 0; r < rows.size(); ++r, products += kMaxPanelWidth) {
     const uint32_t row = rows[r];
@@ -139,6 +142,16 @@ void Finish(float* products, std::span<const uint32_t> rows, const RealUnits& ou
       for (int64_t i = 0; i < kPositionUnit; i += kLanes) hn::StoreU(hn::Load(d, from + i), d, to + i);
     }
   }
+}
+
+void Finish(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends) {
+  const RealUnits& reals = output.reals == nullptr ? RealUnits() : *output.reals;
+  ends.steps != nullptr ? ToReals<true>(products, rows, reals, ends) : ToReals<false>(products, rows, reals, ends);
+  if (ends.epilogue->function) {
+    ApplyFunction(*ends.epilogue->function, products, static_cast<int64_t>(rows.size()) * kMaxPanelWidth);
+  }
+  if (output.bytes != nullptr) return StoreBytes(products, rows, *ends.epilogue->requantise, output.bytes);
+  StoreReals(products, rows, reals);
 }
 
 }  // namespace

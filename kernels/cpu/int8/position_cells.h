@@ -39,9 +39,9 @@ struct RowEnds {
 struct PositionCells {
   // Of units [begin, end). Rows of 64 bytes each; those of positions that there are none of are left as they are.
   void (*quantise)(const ReadUnits& from, int begin, int end, int64_t rows, uint8_t* bytes, PositionSteps& steps);
-  // output = function(clamp((products * scale - sums * offset) + bias + residual)), in these rows, save kNoRow.
-  // products: [row][64], of no use afterwards.
-  void (*finish)(float* products, std::span<const uint32_t> rows, const RealUnits& output, const RowEnds& ends);
+  // output = function(clamp((products * scale - sums * offset) + bias + residual)), in these rows, save kNoRow, as real
+  // numbers or, without a residual, as bytes. products: [row][64], of no use afterwards.
+  void (*finish)(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends);
 };
 
 SWIZZLE_DECLARE_PER_TARGET(extern const PositionCells kPositionCells;)

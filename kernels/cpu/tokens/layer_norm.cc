@@ -1,6 +1,7 @@
 #include "kernels/cpu/tokens/layer_norm.h"
 
 #include "kernels/cpu/tokens/scale_and_bias.h"
+#include "kernels/whole_numbers/steps.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/tokens/layer_norm.cc"
@@ -53,9 +54,39 @@ struct Moments {
   FloatVector factor;
 };
 
+// Where results go: rows of channels as they are read.
+template <typename T>
+struct StoredRows {
+  T* first;
+  int64_t width;
+
+  HWY_INLINE void Store(FloatVector result, int64_t channel, int64_t position) const {
+    StoreAll(result, first + channel * width + position);
+  }
+  void Skip(int64_t positions) { first += positions; }
+};
+
+// Or of kFullPanels, as QuantizeLinear makes bytes.
+struct StoredBytes {
+  uint8_t* first;
+  Quantised as;
+
+  HWY_INLINE void Store(FloatVector result, int64_t channel, int64_t position) const {
+    constexpr float kMost = 65536.0f;  // what is beyond 32 bits has no nearest
+    const FloatTag d;
+    const hn::Rebind<int32_t, FloatTag> words;
+    const hn::Rebind<uint8_t, FloatTag> bytes;
+    const FloatVector steps = hn::Div(result, hn::Set(d, as.scale));
+    const auto whole = hn::NearestInt(hn::Min(hn::Max(steps, hn::Set(d, -kMost)), hn::Set(d, kMost)));
+    const auto held = hn::DemoteTo(bytes, hn::Add(whole, hn::Set(words, as.zero_point)));
+    hn::StoreU(held, bytes, first + channel * kMaxPanelWidth + position);
+  }
+  void Skip(int64_t positions) { first += positions; }
+};
+
 // kUnits units of positions of one panel; rows of channels lie `width` elements apart.
-template <int kUnits, typename T>
-void NormaliseUnits(const Normalisation& norm, const T* input, T* output, int64_t width) {
+template <int kUnits, typename T, typename Output>
+void NormaliseUnits(const Normalisation& norm, const T* input, int64_t width, const Output& output) {
   constexpr int kVectors = kUnits * kUnitVectors;
   const FloatTag d;
   FloatVector sums[kVectors], means[kVectors], differences[kVectors], squares[kVectors];
@@ -83,23 +114,23 @@ void NormaliseUnits(const Normalisation& norm, const T* input, T* output, int64_
   for (int64_t c = 0; c < norm.channels; ++c) {
     const FloatVector scale = hn::Set(d, norm.scale[c]), bias = hn::Set(d, norm.bias[c]);
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
-      const int64_t at = c * width + j * kLanes;
-      const FloatVector difference = hn::Sub(hn::Sub(LoadAll(input + at), means[j]), corrections[j]);
-      StoreAll(hn::MulAdd(hn::Mul(difference, factors[j]), scale, bias), output + at);
+      const FloatVector values = LoadAll(input + c * width + j * kLanes);
+      const FloatVector difference = hn::Sub(hn::Sub(values, means[j]), corrections[j]);
+      output.Store(hn::MulAdd(hn::Mul(difference, factors[j]), scale, bias), c, j * kLanes);
     }
   }
 }
 
 // `units` units of positions, as many at once as registers hold.
-template <int kUnits = kMaxUnits, typename T>
-void NormaliseRun(const Normalisation& norm, const T* input, T* output, int64_t width, int64_t units) {
+template <int kUnits = kMaxUnits, typename T, typename Output>
+void NormaliseRun(const Normalisation& norm, const T* input, int64_t width, int64_t units, Output output) {
   for (; units >= kUnits; units -= kUnits) {
-    NormaliseUnits<kUnits, T>(norm, input, output, width);
+    NormaliseUnits<kUnits>(norm, input, width, output);
     input += kUnits * kPositionUnit;
-    output += kUnits * kPositionUnit;
+    output.Skip(kUnits * kPositionUnit);
   }
   if constexpr (kUnits > 1) {
-    if (units > 0) NormaliseRun<kUnits - 1>(norm, input, output, width, units);
+    if (units > 0) NormaliseRun<kUnits - 1>(norm, input, width, units, output);
   }
 }
 
@@ -144,13 +175,12 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
   }
 }
 
-template <typename T>
-void LayerNormPanels(const KernelArgs& args, Stream& stream) {
-  const Normalisation norm(args);
+// normalise(offset, width, units, position) for runs of units of one panel, which begin at an offset and a position.
+// kFull: of one full panel, too.
+template <bool kFull, typename Normalise>
+void ForEachRun(const KernelArgs& args, Stream& stream, const Normalise& normalise) {
   const PanelGrid grid(args.problem->input.positions());
-  const int64_t units = grid.padded_positions() / kPositionUnit;
-  const T* const input = args.Input<T>(0);
-  T* const output = args.Output<T>();
+  const int64_t units = grid.padded_positions() / kPositionUnit, channels = args.problem->input.channels;
   // In FP32 128 bytes of each channel, since processors fetch lines by pairs. In runs of one unit, on twice as many
   // threads, MiniLM took 12 % longer at 128 tokens, 3 % at 512 (16 Sapphire Rapids cores).
   constexpr int64_t kGrain = 2;
@@ -161,13 +191,34 @@ void LayerNormPanels(const KernelArgs& args, Stream& stream) {
           const int64_t position = unit * kPositionUnit;
           const int64_t panel = grid.PanelOf(position);
           const int64_t begin = grid.Begin(panel), width = grid.Width(panel);
-          const int64_t count = std::min((begin + width) / kPositionUnit, last) - unit;
-          const int64_t offset = begin * norm.channels + position - begin;
-          NormaliseRun(norm, input + offset, output + offset, width, count);
+          int64_t count = std::min((begin + width) / kPositionUnit, last) - unit;
+          if (kFull) count = std::min(count, (kMaxPanelWidth - position % kMaxPanelWidth) / kPositionUnit);
+          normalise(begin * channels + position - begin, width, count, position);
           unit += count;
         }
       },
       kGrain);
+}
+
+template <typename T>
+void LayerNormPanels(const KernelArgs& args, Stream& stream) {
+  const Normalisation norm(args);
+  const T* const input = args.Input<T>(0);
+  T* const output = args.Output<T>();
+  ForEachRun<false>(args, stream, [&](int64_t offset, int64_t width, int64_t units, int64_t) {
+    NormaliseRun(norm, input + offset, width, units, StoredRows<T>{output + offset, width});
+  });
+}
+
+void LayerNormToFullPanels(const KernelArgs& args, Stream& stream) {
+  const Normalisation norm(args);
+  const auto* const input = args.Input<float>(0);
+  auto* const output = args.Output<uint8_t>();
+  ForEachRun<true>(args, stream, [&](int64_t offset, int64_t width, int64_t units, int64_t position) {
+    const int64_t panel = position / kMaxPanelWidth;
+    uint8_t* const rows = output + panel * norm.channels * kMaxPanelWidth + position % kMaxPanelWidth;
+    NormaliseRun(norm, input + offset, width, units, StoredBytes{rows, *args.problem->epilogue.requantise});
+  });
 }
 
 void LayerNormNchw(const KernelArgs& args, Stream& stream) {
@@ -190,6 +241,7 @@ void LayerNormNchw(const KernelArgs& args, Stream& stream) {
 
 void LayerNorm(const KernelArgs& args, Stream& stream) {
   if (args.problem->to.layout == Layout::kNchw) return LayerNormNchw(args, stream);
+  if (args.problem->to.layout == Layout::kFullPanels) return LayerNormToFullPanels(args, stream);
   IsBfloat16(args.problem->to) ? LayerNormPanels<Bfloat16>(args, stream) : LayerNormPanels<float>(args, stream);
 }
 
@@ -200,6 +252,10 @@ HWY_AFTER_NAMESPACE();
 namespace swizzle::cpu {
 
 bool AcceptsLayerNorm(const Problem& problem) { return !problem.epilogue.residual; }
+
+bool AcceptsLayerNormToBytes(const Problem& problem) {
+  return AcceptsLayerNorm(problem) && WritesBytes(problem, Layout::kFullPanels);
+}
 
 bool AcceptsLayerNormOfRows(const Problem& problem) { return AcceptsLayerNorm(problem) && problem.input.plane() == 1; }
 

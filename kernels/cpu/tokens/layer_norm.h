@@ -1,5 +1,6 @@
 // Layer normalisation over channels, of tokens or of planes' positions, fp32: rows layer_norm_<layout>_dense_f32_<isa>,
-// kPanels (across positions) and kNchw (along the channels of each token), and layer_norm_panels_dense_bf16_<isa>.
+// kPanels (across positions) and kNchw (along the channels of each token), layer_norm_panels_dense_bf16_<isa>, and
+// layer_norm_panels_dense_f32_u8_<isa>, whose results are bytes in kFullPanels.
 //
 // The corrected two-pass algorithm (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983,
 // section 2): the second pass sums the differences from the rounded mean beside their squares, and takes what they
@@ -15,9 +16,10 @@
 namespace swizzle::cpu {
 
 // In kNchw: of tokens, or planes of one position, whose channels stand in a row.
-// Of a layer's results alone; in kNchw those without a plane.
+// Of a layer's results alone; in kNchw those without a plane. To bytes: by a scale of theirs.
 bool AcceptsLayerNorm(const Problem& problem);
 bool AcceptsLayerNormOfRows(const Problem& problem);
+bool AcceptsLayerNormToBytes(const Problem& problem);
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem& problem);
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/format/csr.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/network_reference.h"
 
@@ -72,13 +73,44 @@ TEST(FuseLayersTest, AFunctionEndsADepthwiseLayerWhereAskedFor) {
   const Network network = WithPorts(b, x, {last});
   Network fused = Fused(network);
   EXPECT_EQ(fused.layers.size(), 6u);
-  FuseDepthwiseFunctions(fused);
+  FuseHostFunctions(fused);
   ASSERT_EQ(fused.layers.size(), 5u) << "no clamped one, and none whose function makes something of zero";
   EXPECT_EQ(fused.layers[0].epilogue.function, kGelu);
   EXPECT_EQ(fused.layers[0].output, y);
   ExpectEqualResults(network, fused);
-  FuseDepthwiseFunctions(fused);
+  FuseHostFunctions(fused);
   EXPECT_EQ(fused.layers.size(), 5u);
+}
+
+// A product of whole numbers takes the function, and what is left of it only quantises.
+TEST(FuseLayersTest, ARoundedFunctionEndsAProductOfWholeNumbers) {
+  const auto network_of = [](double sparsity, bool whole) {
+    NetworkBuilder b(1, 0);
+    const int x = b.Value("x", 12), y = b.Linear(x, 8, sparsity), z = b.Function(y, kGelu);
+    Network network = WithPorts(b, x, {z});
+    const Quantisation steps{DType::kUint8, {0.125f}, {128}};
+    if (whole) network.values[x].quantisation = steps;
+    network.values[z].quantisation = steps;
+    network.layers[1].epilogue = {.low = -16.0f, .high = 15.875f};
+    Weight& weight = network.weights[network.layers[0].weight];
+    DenseMatrix rounded = weight.ToDense();
+    for (float& value : rounded.values) value = value == 0 ? 0 : 0.5f;
+    weight = {
+        .matrix = CsrMatrix::FromDense(rounded), .bias = {}, .quantisation = Quantisation{DType::kInt8, {0.5f}, {}}};
+    if (sparsity == 0) weight.matrix = rounded;
+    return network;
+  };
+  Network fused = Fused(network_of(0.5, true));
+  FuseHostFunctions(fused);
+  ASSERT_EQ(fused.layers.size(), 2u);
+  EXPECT_EQ(fused.layers[0].epilogue.function, kGelu);
+  EXPECT_TRUE(fused.values[fused.layers[0].output].AsWholeNumbers());
+  EXPECT_EQ(fused.layers[1].op, Op::kActivation);
+  EXPECT_EQ(fused.layers[1].epilogue, (Epilogue{.low = -16.0f, .high = 15.875f}));
+  for (Network other : {network_of(0, true), network_of(0.5, false)}) {
+    FuseHostFunctions(other);
+    EXPECT_FALSE(other.layers[0].epilogue.function);
+  }
 }
 
 TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
