@@ -288,10 +288,9 @@ constexpr auto ThinRows() {
               Rows<"conv_batched_dense", kTarget, kF16, kBf16>(kDenseBatchedShape, kSm90a, kConvBatchedThin,
                                                                []<DType>() { return &RunConvBatchedThin<kWidth>; }));
 }
-template <RowText kText, int kWidth>
+template <RowText kText, uint32_t kFeatures, auto kRun>
 constexpr auto TwoOfFourRows() {
-  return Rows<"conv_rows_n_m", RowText("wgmma_sp") + kText + "_sm90a", kF16, kBf16>(
-      kNOfMShape, kSm90a, kConvTwoOfFour, []<DType>() { return &RunConvTwoOfFour<kWidth>; });
+  return Rows<"conv_rows_n_m", kText, kF16, kBf16>(kNOfMShape, kFeatures, kConvTwoOfFour, []<DType>() { return kRun; });
 }
 
 constexpr auto kRows = Join(
@@ -366,7 +365,10 @@ constexpr auto kRows = Join(
                                                       []<DType>() { return &RunConvShflBwFew; }),
     ShflBwBatchedRows<"64", 64>(), ShflBwBatchedRows<"128", 128>(), ShflBwBatchedRows<"192", 192>(),
     ShflBwBatchedRows<"256", 256>(), ShflBwWindowRows<"64", 64>(), ShflBwWindowRows<"128", 128>(),
-    ShflBwWindowRows<"256", 256>(), TwoOfFourRows<"128", 128>(), TwoOfFourRows<"256", 256>(),
+    ShflBwWindowRows<"256", 256>(), TwoOfFourRows<"wgmma_sp128_sm90a", kSm90a, &RunConvTwoOfFour<128>>(),
+    TwoOfFourRows<"wgmma_sp256_sm90a", kSm90a, &RunConvTwoOfFour<256>>(),
+    TwoOfFourRows<"mma_sp64_sm80", kSm80, &RunConvTwoOfFourByWarps<64>>(),
+    TwoOfFourRows<"mma_sp128_sm80", kSm80, &RunConvTwoOfFourByWarps<128>>(),
     Rows<"conv_rows_bitmap", "mma_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmap,
                                                       []<DType>() { return &RunConvBitmap; }),
     Rows<"conv_rows_bitmap", "both_sm80", kF16, kBf16>(kBitmapShape, kSm80, kConvBitmaps,

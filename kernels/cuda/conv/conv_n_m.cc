@@ -18,6 +18,18 @@ class TwoOfFourWeight final : public PackedWeight {
   const std::unique_ptr<TwoOfFour> packed_;
 };
 
+TwoOfFourOperands OperandsOf(const KernelArgs& args, Stream& stream) {
+  const Problem& problem = *args.problem;
+  return {.weight = &static_cast<const TwoOfFourWeight&>(*args.weight).packed(),
+          .dtype = problem.to.dtype,
+          .x = AllColumns(args, stream),
+          .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
+          .y = args.output.data,
+          .stride = RowStride(problem.output.positions()),
+          .columns = problem.output.positions(),
+          .epilogue = problem.epilogue};
+}
+
 }  // namespace
 
 bool AcceptsConvTwoOfFour(const Problem& problem) {
@@ -42,21 +54,17 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvTwoOfFour(const Weight& weigh
 
 template <int kWidth>
 void RunConvTwoOfFour(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const TwoOfFourOperands operands = {
-      .weight = &static_cast<const TwoOfFourWeight&>(*args.weight).packed(),
-      .dtype = problem.to.dtype,
-      .x = AllColumns(args, stream),
-      .residual = problem.epilogue.residual ? args.inputs[1].data : nullptr,
-      .y = args.output.data,
-      .stride = RowStride(problem.output.positions()),
-      .columns = problem.output.positions(),
-      .epilogue = problem.epilogue,
-  };
-  QueueTwoOfFour<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+  QueueTwoOfFour<kWidth>(OperandsOf(args, stream), MultiprocessorsOf(stream), QueueOf(stream));
+}
+
+template <int kWidth>
+void RunConvTwoOfFourByWarps(const KernelArgs& args, Stream& stream) {
+  QueueTwoOfFourByWarps<kWidth>(OperandsOf(args, stream), QueueOf(stream));
 }
 
 template void RunConvTwoOfFour<128>(const KernelArgs&, Stream&);
 template void RunConvTwoOfFour<256>(const KernelArgs&, Stream&);
+template void RunConvTwoOfFourByWarps<64>(const KernelArgs&, Stream&);
+template void RunConvTwoOfFourByWarps<128>(const KernelArgs&, Stream&);
 
 }  // namespace swizzle::cuda

@@ -131,7 +131,6 @@ class Multiplier {
     if (threadIdx.x % kWarp == 0) consumer_.Release(stage);
   }
 
-  // Four octets of columns at a time: transposed, a lane has eight neighbours of a row, 16 bytes.
   __device__ void Store(int row, int half, int64_t first) const {
     first += threadIdx.x % 4 * 8;
     const int64_t left = row < args_.rows ? args_.stride - first : 0;
@@ -142,29 +141,8 @@ class Multiplier {
       float values[8];
 #pragma unroll
       for (int j = 0; j < 8; ++j) values[j] = sums_[(i * 4 + j / 2) * 4 + half * 2 + j % 2] + bias;
-      const bool real = i * 32 < left;
-      if (args_.residual != nullptr) Add(static_cast<const T*>(args_.residual) + at + i * 32, real, values);
-      if (args_.clamps || !std::is_same_v<Function, NoFunction>) ending_.template Apply<T>(values);
-      uint32_t pairs[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) pairs[j] = PackPair<T>(values[2 * j], values[2 * j + 1]);
-      TransposeInFours(pairs);
-      if (real) {
-        *reinterpret_cast<uint4*>(static_cast<T*>(args_.y) + at + i * 32) =
-            make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-      }
-    }
-  }
-
-  static __device__ void Add(const T* residual, bool real, float (&values)[8]) {
-    const uint4 bits = real ? *reinterpret_cast<const uint4*>(residual) : uint4{};
-    uint32_t pairs[4] = {bits.x, bits.y, bits.z, bits.w};
-    TransposeInFours(pairs);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float2 pair = UnpackPair<T>(pairs[j]);
-      values[2 * j] += pair.x;
-      values[2 * j + 1] += pair.y;
+      EndFourOctets<T>(ending_, args_.clamps, static_cast<const T*>(args_.residual), static_cast<T*>(args_.y),
+                       at + i * 32, i * 32 < left, values);
     }
   }
 

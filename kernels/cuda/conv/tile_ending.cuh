@@ -48,6 +48,31 @@ __device__ inline void TransposeInFours(uint32_t (&v)[4]) {
   }
 }
 
+// Ends and stores what lane t of each four has of a row's 32 columns: of four octets the sums 2t and 2t + 1, with their
+// bias. Transposed, a lane has eight neighbours, octet t: of residual, which may be null, and Y those from `at` on.
+// Those that are not real are neither read nor stored.
+template <typename T, typename Function>
+__device__ void EndFourOctets(const Ending<Function>& ending, bool clamps, const T* residual, T* y, int64_t at,
+                              bool real, float (&sums)[8]) {
+  uint32_t pairs[4];
+  if (residual != nullptr) {
+    const uint4 bits = real ? *reinterpret_cast<const uint4*>(residual + at) : uint4{};
+    pairs[0] = bits.x, pairs[1] = bits.y, pairs[2] = bits.z, pairs[3] = bits.w;
+    TransposeInFours(pairs);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float2 pair = UnpackPair<T>(pairs[j]);
+      sums[2 * j] += pair.x;
+      sums[2 * j + 1] += pair.y;
+    }
+  }
+  if (clamps || !std::is_same_v<Function, NoFunction>) ending.template Apply<T>(sums);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) pairs[j] = PackPair<T>(sums[2 * j], sums[2 * j + 1]);
+  TransposeInFours(pairs);
+  if (real) *reinterpret_cast<uint4*>(y + at) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+}
+
 }  // namespace swizzle::cuda
 
 #endif  // SWIZZLE_KERNELS_CUDA_CONV_TILE_ENDING_CUH_
