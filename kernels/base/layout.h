@@ -10,7 +10,7 @@
 //   kBlocked16 [batch][ceil(channels/16)][height*width][16]: oneDNN's nChw16c. Padding channels hold zeros.
 //   kRows      [channels][RowStride(positions)]: a row of all positions of the batch for each channel, which sparse
 //              kernels on GPUs gather. Spare positions at the end of a row belong to no request.
-//   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs; on CPUs those of bytes.
+//   kNhwc      [batch][height*width][channels]. Dense kernels on GPUs; on CPUs bytes, and planes of tokens.
 //   kFullPanels [panel][channels][kMaxPanelWidth]: as kPanels, but every panel is full, the last one padded. Kernels of
 //              whole numbers: a row of a panel is one aligned vector of bytes.
 //   kBatched   [channels][RowStride(BatchedPositions)]: as kRows, but of a channel's positions the batch is innermost,

@@ -39,6 +39,7 @@
 #include "kernels/cpu/tokens/token_reduction.h"
 #include "kernels/cpu/window/depth_to_space.h"
 #include "kernels/cpu/window/depthwise_dense.h"
+#include "kernels/cpu/window/depthwise_nhwc.h"
 #include "kernels/cpu/window/pool.h"
 #include "kernels/cpu/window/resize.h"
 
@@ -83,7 +84,7 @@ template <RowText kStem, RowText kFormat, Layout kLayout>
 constexpr auto RowsInLayout(Op op, Format weights, const Kernel& common, auto run) {
   constexpr RowText kName = kStem + "_" + RowText(LayoutName(kLayout)) + kFormat;
   const RowShape shape = {op, weights, kLayout, kLayout};
-  if constexpr (StorageIn(kLayout, kBf16).dtype == kBf16) {
+  if constexpr (kLayout == Layout::kPanels) {
     return Rows<kName, kF32, kBf16>(shape, common, run);
   } else {
     return Rows<kName, kF32>(shape, common, run);
@@ -117,7 +118,8 @@ constexpr std::array<Kernel, 1> LibraryRow(const RowShape& shape, uint32_t featu
   return {MakeRow<kName>(common, KeyOf(shape, DType::kFloat32, kType), features, run)};
 }
 
-constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16;
+constexpr Layout kNchw = Layout::kNchw, kPanels = Layout::kPanels, kBlocked16 = Layout::kBlocked16,
+                 kNhwc = Layout::kNhwc;
 
 constexpr Kernel kConvCsr = {.accepts = AcceptsConvCsr,
                              .prepare = PrepareConvCsr,
@@ -282,6 +284,9 @@ constexpr auto kRows = Join(
                                          SWIZZLE_PER_TARGET(Depthwise)),
     Rows<"depthwise_nchw_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kNchw, kNchw}, kDepthwise,
                                        SWIZZLE_PER_TARGET(Depthwise)),
+    Rows<"depthwise_nhwc_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kNhwc, kNhwc},
+                                       {.accepts = AcceptsDepthwiseNhwc, .prepare = PrepareDepthwiseNhwc},
+                                       SWIZZLE_PER_TARGET(DepthwiseNhwc)),
     PlainRows<"max_pool", kNchw, kPanels, kBlocked16>(Op::kMaxPool, kPool, SWIZZLE_PER_TARGET(MaxPool)),
     PlainRows<"average_pool", kNchw, kPanels, kBlocked16>(Op::kAveragePool, kPool, SWIZZLE_PER_TARGET(AveragePool)),
 
@@ -294,12 +299,13 @@ constexpr auto kRows = Join(
     PlainRows<"slice", kNchw, kPanels, kBlocked16>(Op::kSlice, {.accepts = AcceptsAll}, &RunSlice),
 
     // Element-wise.
-    PlainRows<"add", kNchw, kPanels, kBlocked16>(Op::kAdd, kElementwise, SWIZZLE_PER_TARGET(Add)),
-    PlainRows<"activation", kNchw, kPanels, kBlocked16>(Op::kActivation, kElementwise, SWIZZLE_PER_TARGET(Activation)),
+    PlainRows<"add", kNchw, kPanels, kBlocked16, kNhwc>(Op::kAdd, kElementwise, SWIZZLE_PER_TARGET(Add)),
+    PlainRows<"activation", kNchw, kPanels, kBlocked16, kNhwc>(Op::kActivation, kElementwise,
+                                                               SWIZZLE_PER_TARGET(Activation)),
     PlainRows<"multiply", kNchw, kPanels, kBlocked16>(Op::kMultiply, kElementwise, SWIZZLE_PER_TARGET(Multiply)),
     PlainRows<"scale", kNchw, kPanels, kBlocked16>(Op::kScale, kElementwise, SWIZZLE_PER_TARGET(Scale)),
-    PlainRows<"function", kNchw, kPanels, kBlocked16>(Op::kFunction, {.accepts = AcceptsFunction},
-                                                      SWIZZLE_PER_TARGET(RunFunction)),
+    PlainRows<"function", kNchw, kPanels, kBlocked16, kNhwc>(Op::kFunction, {.accepts = AcceptsFunction},
+                                                             SWIZZLE_PER_TARGET(RunFunction)),
     Rows<"softmax_nchw", kF32>({Op::kSoftmax, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsSoftmax},
                                SWIZZLE_PER_TARGET(Softmax)),
     Rows<"softmax_panels", kF32>({Op::kSoftmax, Format::kNone, kPanels, kPanels}, {.accepts = AcceptsSoftmax},
@@ -340,8 +346,10 @@ constexpr auto kRows = Join(
     // Layout conversion.
     ConvertRows<kNchw, kPanels, kF32, kBf16>(), ConvertRows<kNchw, kBlocked16, kF32>(),
     ConvertRows<kPanels, kNchw, kF32, kBf16>(), ConvertRows<kPanels, kBlocked16, kF32, kBf16>(),
-    ConvertRows<kBlocked16, kNchw, kF32>(), ConvertRows<kBlocked16, kPanels, kF32, kBf16>(),
-    RetypeRow<kPanels, kF32, kBf16>(), RetypeRow<kPanels, kBf16, kF32>(),
+    ConvertRows<kNchw, kNhwc, kF32>(), ConvertRows<kNhwc, kNchw, kF32>(), ConvertRows<kPanels, kNhwc, kF32>(),
+    ConvertRows<kNhwc, kPanels, kF32>(), ConvertRows<kBlocked16, kNchw, kF32>(),
+    ConvertRows<kBlocked16, kPanels, kF32, kBf16>(), RetypeRow<kPanels, kF32, kBf16>(),
+    RetypeRow<kPanels, kBf16, kF32>(),
     // Bytes that stand for real numbers; the more structure is asked for, the earlier.
     WindowRows<"conv_block_u8">(Op::kConv, Format::kCsr, kFullU8, kFullU8, kBlockQuadConv,
                                 SWIZZLE_PER_WINDOW_TARGET(QuadConv), {.vnni = PrepareBlockQuadConvInParts}),
@@ -417,21 +425,7 @@ constexpr auto kRows = Join(
     ByteRow<"concat_full_panels_u8", kFullU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
     ByteRow<"slice_nchw_u8", kNchwU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
     ByteRow<"slice_full_panels_u8", kFullU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
-    ResizeByteRows<"resize_full_panels_u8">(), ByteConversion<"quantise_nchw_nchw_u8", kNchwF32, kNchwU8>(),
-    ByteConversion<"quantise_nchw_full_panels_u8", kNchwF32, kFullU8>(),
-    ByteConversion<"quantise_panels_full_panels_u8", kPanelsF32, kFullU8>(),
-    ByteConversion<"quantise_blocked16_full_panels_u8", kBlockedF32, kFullU8>(),
-    ByteConversion<"dequantise_nchw_nchw_u8", kNchwU8, kNchwF32>(),
-    ByteConversion<"dequantise_full_panels_nchw_u8", kFullU8, kNchwF32>(),
-    ByteConversion<"dequantise_full_panels_panels_u8", kFullU8, kPanelsF32>(),
-    ByteConversion<"dequantise_full_panels_blocked16_u8", kFullU8, kBlockedF32>(),
-    ByteConversion<"move_nchw_full_panels_u8", kNchwU8, kFullU8>(),
-    ByteConversion<"move_full_panels_nchw_u8", kFullU8, kNchwU8>(),
-    ByteConversion<"quantise_nchw_nhwc_u8", kNchwF32, kNhwcU8>(),
-    ByteConversion<"dequantise_nhwc_nchw_u8", kNhwcU8, kNchwF32>(),
-    ByteConversion<"move_nchw_nhwc_u8", kNchwU8, kNhwcU8>(), ByteConversion<"move_nhwc_nchw_u8", kNhwcU8, kNchwU8>(),
-    ByteConversion<"move_full_panels_nhwc_u8", kFullU8, kNhwcU8>(),
-    ByteConversion<"move_nhwc_full_panels_u8", kNhwcU8, kFullU8>(),
+    ResizeByteRows<"resize_full_panels_u8">(), ByteConversions(),
 
     Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
                                  &TransposeNchw));

@@ -80,6 +80,7 @@ inline constexpr Storage kNchwU8 = {Layout::kNchw, DType::kUint8};
 inline constexpr Storage kFullU8 = {Layout::kFullPanels, DType::kUint8};
 inline constexpr Storage kNhwcU8 = {Layout::kNhwc, DType::kUint8};
 inline constexpr Storage kNchwF32 = {Layout::kNchw, DType::kFloat32};
+inline constexpr Storage kNhwcF32 = {Layout::kNhwc, DType::kFloat32};
 inline constexpr Storage kPanelsF32 = {Layout::kPanels, DType::kFloat32};
 inline constexpr Storage kBlockedF32 = {Layout::kBlocked16, DType::kFloat32};
 
@@ -87,6 +88,28 @@ template <RowText kName, Storage kFrom, Storage kTo>
 constexpr auto ByteConversion() {
   return ByteRows<kName>(Op::kConvertLayout, Format::kNone, kFrom, kTo, {.accepts = AcceptsConvertBytes},
                          SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
+}
+
+// Between bytes and real numbers, and layouts of bytes.
+constexpr auto ByteConversions() {
+  return Join(ByteConversion<"quantise_nchw_nchw_u8", kNchwF32, kNchwU8>(),
+              ByteConversion<"quantise_nchw_full_panels_u8", kNchwF32, kFullU8>(),
+              ByteConversion<"quantise_panels_full_panels_u8", kPanelsF32, kFullU8>(),
+              ByteConversion<"quantise_blocked16_full_panels_u8", kBlockedF32, kFullU8>(),
+              ByteConversion<"dequantise_nchw_nchw_u8", kNchwU8, kNchwF32>(),
+              ByteConversion<"dequantise_full_panels_nchw_u8", kFullU8, kNchwF32>(),
+              ByteConversion<"dequantise_full_panels_panels_u8", kFullU8, kPanelsF32>(),
+              ByteConversion<"dequantise_full_panels_blocked16_u8", kFullU8, kBlockedF32>(),
+              ByteConversion<"move_nchw_full_panels_u8", kNchwU8, kFullU8>(),
+              ByteConversion<"move_full_panels_nchw_u8", kFullU8, kNchwU8>(),
+              ByteConversion<"quantise_nchw_nhwc_u8", kNchwF32, kNhwcU8>(),
+              ByteConversion<"quantise_nhwc_nhwc_u8", kNhwcF32, kNhwcU8>(),
+              ByteConversion<"dequantise_nhwc_nhwc_u8", kNhwcU8, kNhwcF32>(),
+              ByteConversion<"dequantise_nhwc_nchw_u8", kNhwcU8, kNchwF32>(),
+              ByteConversion<"move_nchw_nhwc_u8", kNchwU8, kNhwcU8>(),
+              ByteConversion<"move_nhwc_nchw_u8", kNhwcU8, kNchwU8>(),
+              ByteConversion<"move_full_panels_nhwc_u8", kFullU8, kNhwcU8>(),
+              ByteConversion<"move_nhwc_full_panels_u8", kNhwcU8, kFullU8>());
 }
 
 // A row <name>_base of bytes that stay in their layout.

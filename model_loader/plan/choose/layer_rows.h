@@ -33,7 +33,8 @@ void SettleForDevice(Precision precision, const Problem& problem, std::vector<Ca
 // Takes those away whose time goes by zeros of the input, of which no estimate knows; returns the others.
 std::vector<Candidate>& KeepThoseOfAnyZeros(std::vector<Candidate>& candidates);
 
-// Ways to run, for nothing, a layer that holds its input to the range of whole numbers that it is stored as already.
+// Ways to run a layer for nothing: one that holds its input to the range of whole numbers that it is stored as already,
+// and a transposition, whose result lies in kNhwc as its input does in kNchw, and the other way round.
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer);
 
 }  // namespace swizzle
