@@ -143,6 +143,22 @@ StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem
   return Make(weight, problem, kSignedBytes);
 }
 
+int64_t CountBeyondSignedBytes(const Weight& weight) {
+  const std::optional<Quantisation>& quantisation = weight.quantisation;
+  if (!quantisation || !quantisation->Validate(weight.rows()).ok()) return 0;
+  const bool only_signed = quantisation->dtype == DType::kInt8 && quantisation->common_zero_point() == 0;
+  const auto csr = only_signed ? InvalidArgument("none") : weight.matrix.In<CsrMatrix>();
+  if (!csr.ok()) return 0;
+  int64_t count = 0;
+  for (int64_t row = 0; row < (*csr)->rows; ++row) {
+    const float scale = quantisation->Of(row).scale;
+    for (uint32_t i = (*csr)->row_offsets[row]; i < (*csr)->row_offsets[row + 1]; ++i) {
+      count += WholeOf((*csr)->values[i], scale, kAnyBytes) && !WholeOf((*csr)->values[i], scale, kSignedBytes);
+    }
+  }
+  return count;
+}
+
 StatusOr<ByteWeight> MakeWideByteWeight(const Weight& weight, const Problem& problem) {
   return Make(weight, problem, kAnyBytes);
 }

@@ -38,6 +38,9 @@ StatusOr<ByteWeight> MakeByteWeight(const Weight& weight, const Problem& problem
 bool HoldsWideBytes(const Weight& weight, const Problem& problem);
 StatusOr<ByteWeight> MakeWideByteWeight(const Weight& weight, const Problem& problem);
 
+// How many numbers of a quantised weight are beyond signed bytes; 0 of any other. Kernels take longer for them.
+int64_t CountBeyondSignedBytes(const Weight& weight);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_KERNELS_WHOLE_NUMBERS_BYTE_WEIGHT_H_

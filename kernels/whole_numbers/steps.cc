@@ -11,6 +11,7 @@ OutputSteps StepsOf(const Problem& problem) {
   if (!epilogue.requantise) return steps;
   const Quantised& output = *epilogue.requantise;
   steps.zero_point = output.zero_point;
+  if (epilogue.function) return steps;
   const auto step_of = [&](float bound) {
     const float value = std::clamp(std::nearbyint(bound / output.scale), -1024.0f, 1024.0f);
     return std::clamp(static_cast<int32_t>(value) + output.zero_point, 0, 255);

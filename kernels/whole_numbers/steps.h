@@ -5,7 +5,7 @@
 //   v   = float(sum) * scale of the row
 //   y   = v rounded to the nearest, ties to even, + zero_point, held to [low, high]
 //
-// With a function, v is its value, of a sum in real numbers that is held to the clamp before, in steps.
+// With a function f, v = f(sum * scale, held to the clamp) / the output's scale, and [low, high] is the type's range.
 //
 // With a residual r of bytes, v = fma(r, residual_scale, fma(float(sum), scale, residual_offset)).
 //

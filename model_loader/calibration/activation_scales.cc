@@ -1,6 +1,7 @@
 #include "model_loader/calibration/activation_scales.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <span>
 #include <utility>
@@ -20,15 +21,29 @@ std::vector<double> MeansOf(const Array& array, int64_t axis) {
   size_t inner = 1;
   for (int64_t i = axis + 1; i < array.rank(); ++i) inner *= static_cast<size_t>(array.shape[static_cast<size_t>(i)]);
   std::vector<double> means(channels);
+  std::vector<int64_t> counts(channels);
   const std::span<const float> values = array.As<float>();
-  for (size_t at = 0; at < values.size(); at += inner) {
-    double sum = 0.0;
-    for (const float value : values.subspan(at, inner)) sum += value;
-    means[at / inner % channels] += sum;
+  size_t channel = 0;
+  for (size_t at = 0; at < values.size(); at += inner, channel = channel + 1 == channels ? 0 : channel + 1) {
+    for (const float value : values.subspan(at, inner)) {
+      if (!std::isfinite(value)) continue;  // as an observer has it
+      means[channel] += value;
+      ++counts[channel];
+    }
   }
-  for (double& mean : means) mean /= static_cast<double>(values.size() / channels);
+  for (size_t i = 0; i < channels; ++i) means[i] /= static_cast<double>(std::max<int64_t>(counts[i], 1));
   return means;
 }
+
+// What is kept of a value beside what its observer keeps.
+struct Seen {
+  std::vector<double> plane_means, vector_means;
+  Shape plane;
+
+  explicit Seen(const Array& array) : plane_means(MeansOf(array, 1)), vector_means(MeansOf(array, array.rank() - 1)) {
+    if (array.rank() > 2) plane.assign(array.shape.begin() + 2, array.shape.end());
+  }
+};
 
 // Runs of a program that see what its nodes read.
 class Observation {
@@ -60,7 +75,7 @@ class Observation {
       const auto found = observers_.find(value);
       if (found == observers_.end()) return;
       found->second.SeeValues(array.As<float>(), 1);
-      means_[value] = {MeansOf(array, 1), MeansOf(array, array.rank() - 1)};
+      seen_.emplace(value, array);
     });
   }
 
@@ -74,9 +89,14 @@ class Observation {
     std::map<std::string, ActivationScale> scales;
     for (const auto& [value, observer] : observers_) {
       const Quantised& as = shared.at(alike_[static_cast<size_t>(value)]);
-      const auto& [of_planes, of_vectors] = means_.at(value);
-      const std::string& name = program_.graph().values[static_cast<size_t>(value)].name;
-      scales[name] = {as, observer.SignalToNoise(as), of_planes, of_vectors};
+      ActivationScale& scale = scales[program_.graph().values[static_cast<size_t>(value)].name];
+      scale.as = as;
+      scale.decibels = observer.SignalToNoise(as);
+      const auto seen = seen_.find(value);
+      if (seen == seen_.end()) continue;
+      scale.plane_means = seen->second.plane_means;
+      scale.vector_means = seen->second.vector_means;
+      scale.plane = seen->second.plane;
     }
     return scales;
   }
@@ -102,9 +122,9 @@ class Observation {
   const std::vector<TensorView> inputs_;
   Stream& stream_;
   std::set<int> constants_, planes_;
-  std::map<int, Observer> observers_;                                         // by value
-  std::map<int, std::pair<std::vector<double>, std::vector<double>>> means_;  // likewise, as ActivationScale has them
-  std::vector<int> alike_;                                                    // by value, as FindRoundings has it
+  std::map<int, Observer> observers_;  // by value
+  std::map<int, Seen> seen_;           // likewise
+  std::vector<int> alike_;             // by value, as FindRoundings has it
 };
 
 }  // namespace

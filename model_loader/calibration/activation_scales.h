@@ -23,6 +23,7 @@ struct ActivationScale {
   double decibels = 0.0;             // of what was seen, signal to noise
   std::vector<double> plane_means;   // of what was seen, by channel of dimension 1; empty where there is none
   std::vector<double> vector_means;  // of the last
+  Shape plane;                       // what follows dimension 1
 };
 
 struct ScaleChoice {

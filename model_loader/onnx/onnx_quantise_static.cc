@@ -31,6 +31,19 @@ int OutputAxis(const onnx::NodeProto& node, int rank) {
   return node.op_type() == "Gemm" && plain ? (NumberOf(node, "transB", 0) != 0 ? 0 : 1) : -1;
 }
 
+// Whether windows read so much beside the plane, where everything is zero, that its means say little of what they read.
+bool PadsMuch(const onnx::NodeProto& node, const Shape& plane) {
+  constexpr int64_t kFewest = 4;  // elements of a dimension for each that pads it
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == "auto_pad" && attribute.s() != "NOTSET" && attribute.s() != "VALID") return true;
+    if (attribute.name() != "pads") continue;
+    for (int i = 0; i < attribute.ints_size() && !plane.empty(); ++i) {
+      if (attribute.ints(i) * kFewest > plane[static_cast<size_t>(i) % plane.size()]) return true;
+    }
+  }
+  return false;
+}
+
 int64_t ProductFrom(const Shape& shape, size_t first) {
   int64_t product = 1;
   for (size_t i = first; i < shape.size(); ++i) product *= shape[i];
@@ -110,6 +123,7 @@ class StaticQuantiser {
     const size_t outputs = weight.scales.size(), inputs = outputs == 0 ? 0 : weight.errors.size() / outputs;
     const auto groups = static_cast<size_t>(is_conv ? NumberOf(node, "group", 1) : 1);
     if (groups == 0 || outputs % groups != 0 || means.size() != inputs * groups) return {};
+    if (is_conv && PadsMuch(node, input.plane)) return {};
     std::vector<double> added(outputs);
     for (size_t output = 0; output < outputs; ++output) {
       const size_t first = output / (outputs / groups) * inputs;
@@ -118,18 +132,18 @@ class StaticQuantiser {
     return added;
   }
 
-  // FP32, of a number for each of so many channels.
-  StatusOr<std::optional<std::vector<float>>> FindBias(const std::string& name, size_t channels) {
+  // FP32, of a number for each of so many channels, which are the last dimension.
+  StatusOr<std::optional<Tensor>> FindBias(const std::string& name, size_t channels) {
     const auto found = sources_.find(name);
-    if (found == sources_.end()) return std::nullopt;
+    if (found == sources_.end() || found->second.is_turned) return std::nullopt;
     onnx::TensorProto copy = graph_.initializer(found->second.initializer);
     int64_t elements = 1;
     for (const int64_t size : copy.dims()) elements *= size;
     const bool fits = copy.data_type() == onnx::TensorProto::FLOAT && copy.dims_size() > 0 &&
                       elements == static_cast<int64_t>(channels) && copy.dims(copy.dims_size() - 1) == elements;
     if (!fits) return std::nullopt;
-    SWIZZLE_ASSIGN_OR_RETURN(const Tensor bias, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
-    return std::vector<float>(bias.floats().begin(), bias.floats().end());
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor bias, ReadTensor(copy, Concat("initializer '", name, "'"), source_));
+    return bias;
   }
 
   // Of Conv and Gemm.
@@ -138,9 +152,9 @@ class StaticQuantiser {
     std::vector<float> bias(weight.scales.size());
     if (!name.empty()) {
       SWIZZLE_ASSIGN_OR_RETURN(auto found, FindBias(name, bias.size()));
-      if (!found || graph_.initializer(sources_.at(name).initializer).dims_size() != 1) return {};
+      if (!found || found->shape.size() != 1) return {};
       replaced_.insert(sources_.at(name).initializer);
-      bias = *std::move(found);
+      bias.assign(found->floats().begin(), found->floats().end());
     } else if (added.empty()) {
       return {};
     }
@@ -150,23 +164,20 @@ class StaticQuantiser {
     return {};
   }
 
-  // What is added to a product takes its mean errors off.
+  // Where a node adds a constant to a product without a bias, the constant takes off the product's mean errors.
   Status CorrectAdd(onnx::NodeProto& node) {
-    if (node.op_type() != "Add" || node.input_size() != 2) return {};
-    for (int i = 0; i < 2; ++i) {
-      const auto errors = mean_errors_.find(node.input(i));
-      if (errors == mean_errors_.end()) continue;
-      const std::string& name = node.input(1 - i);
-      SWIZZLE_ASSIGN_OR_RETURN(auto bias, FindBias(name, errors->second.size()));
-      if (!bias) return {};
-      for (size_t k = 0; k < bias->size(); ++k) (*bias)[k] -= static_cast<float>(errors->second[k]);
-      const auto channels = static_cast<int64_t>(bias->size());
-      replaced_.insert(sources_.at(name).initializer);
-      const std::string made =
-          additions_.AddInitializer(name + ".corrected", onnx::TensorProto::FLOAT, {channels}, *bias);
-      node.set_input(1 - i, made);
-      return {};
-    }
+    if (!IsDefaultDomain(node.domain()) || node.op_type() != "Add" || node.input_size() != 2) return {};
+    const int product = mean_errors_.contains(node.input(0)) ? 0 : 1;
+    const auto errors = mean_errors_.find(node.input(product));
+    if (errors == mean_errors_.end()) return {};
+    const std::string& name = node.input(1 - product);
+    SWIZZLE_ASSIGN_OR_RETURN(const auto bias, FindBias(name, errors->second.size()));
+    if (!bias) return {};
+    std::vector<float> corrected(bias->floats().begin(), bias->floats().end());
+    for (size_t i = 0; i < corrected.size(); ++i) corrected[i] -= static_cast<float>(errors->second[i]);
+    replaced_.insert(sources_.at(name).initializer);
+    node.set_input(1 - product,
+                   additions_.AddInitializer(name + ".corrected", onnx::TensorProto::FLOAT, bias->shape, corrected));
     return {};
   }
 

@@ -17,11 +17,12 @@
 namespace swizzle {
 
 // How an activation is rounded, and what it was on average: by channels of dimension 1, which convolutions have, and of
-// the last, which products have. Empty where nobody knows.
+// the last, which products have. Empty where nobody knows. The plane is what follows dimension 1.
 struct RoundedActivation {
   Quantised as;
-  std::vector<double> plane_means;
-  std::vector<double> vector_means;
+  std::vector<double> plane_means = {};
+  std::vector<double> vector_means = {};
+  Shape plane = {};
 };
 
 // What became of a layer.
@@ -40,8 +41,9 @@ struct QuantisedOnnx {
 // whose input is among `activations`, and whose names `skips` does not return true for. Weights are INT8 by output
 // channel (RoundToSteps), biases that are initializers INT32 by the product of both scales. What the rounding of
 // weights adds on average comes off the bias, of MatMul off what an Add puts on it; convolutions and Gemm get a bias
-// where they have none. Weights that nothing reads any more go. `model` has no external data. UNIMPLEMENTED for opsets
-// below 13, in which DequantizeLinear has no channels.
+// where they have none. Not of convolutions of which a quarter of a dimension or more is padding. Weights that nothing
+// reads any more go. `model` has no external data. UNIMPLEMENTED for opsets below 13, in which DequantizeLinear has no
+// channels.
 StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
                                                const std::map<std::string, RoundedActivation>& activations,
                                                const std::function<bool(const std::string&)>& skips);

@@ -266,7 +266,8 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
     SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
   std::map<std::string, RoundedActivation> activations;
-  for (const auto& [name, seen] : scales) activations[name] = {seen.as, seen.plane_means, seen.vector_means};
+  for (const auto& [name, seen] : scales)
+    activations[name] = {seen.as, seen.plane_means, seen.vector_means, seen.plane};
   SWIZZLE_ASSIGN_OR_RETURN(const QuantisedOnnx made, QuantiseOnnxStatically(whole, activations, Skips(command)));
   for (const std::string& pattern : command.skip) {
     const auto matches = [&](const QuantisedNode& layer) {

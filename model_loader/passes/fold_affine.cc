@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
@@ -109,12 +110,32 @@ class AffineFolder {
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
     const size_t row = weight.size() / scale.size();
     for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
-    ForgetWholesUnlessOnes(conv, scale);
+    ScaleWholes(conv, scale);
     for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * scale[m] + shift[m];
     rewriter_.TakeOutput(conv, affine);
   }
 
-  // Whole numbers that the convolution's weight stood for are no longer what it is once it is scaled.
+  // Whole numbers that rows of the convolution's weight stand for stay what they are, or become their negatives, in
+  // other steps.
+  void ScaleWholes(int conv, std::span<const float> scale) {
+    std::optional<WholeNumbers>& wholes = graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes;
+    if (!wholes) return;
+    const Quantisation before = wholes->quantisation;
+    if (!before.per_tensor() && wholes->axis != 0) return wholes.reset();
+    Quantisation& after = wholes->quantisation;
+    after.scales.clear();
+    after.zero_points.clear();
+    wholes->axis = 0;
+    for (size_t row = 0; row < scale.size(); ++row) {
+      const Quantised of_row = before.Of(static_cast<int64_t>(row));
+      const float factor = scale[row] == 0 ? 1.0f : std::abs(scale[row]);  // zeros have any steps
+      after.scales.push_back(of_row.scale * factor);
+      after.zero_points.push_back(of_row.zero_point);
+    }
+    if (!after.Validate(static_cast<int64_t>(scale.size())).ok()) wholes.reset();
+  }
+
+  // Whole numbers that the convolution's weight stood for are no longer what it is once its columns are scaled.
   void ForgetWholesUnlessOnes(int conv, std::span<const float> scale) {
     const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
     if (!ones) graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes.reset();

@@ -52,9 +52,8 @@ class Fuser {
       if (layer.op != Op::kFunction || !OnlyHoldsToItsRange(layer)) continue;
       Layer* const conv = OnlyReadLayer(layer.inputs[0], Op::kConv);
       if (conv == nullptr || conv->epilogue.function || conv->epilogue.residual) continue;
-      const Weight& weight = network_.weights[conv->weight];
       if (!network_.values[conv->inputs[0]].AsWholeNumbers() || network_.values[conv->output].quantisation) continue;
-      if (!IsSparse(weight.format()) || !HoldsWideBytes(weight, LayerProblem(network_, *conv, 1, 1))) continue;
+      if (!IsOfFewBytes(*conv) || !IsReadAsBytes(layer.output)) continue;
       conv->epilogue.function = layer.function();
       network_.values[conv->output].quantisation = network_.values[layer.output].quantisation;
       layer.SetOp(Op::kActivation);
@@ -95,6 +94,26 @@ class Fuser {
   }
 
  private:
+  // Whether sparse rows of bytes hold the weight, and the library's dense ones, which end in no function, don't.
+  bool IsOfFewBytes(const Layer& layer) const {
+    const Weight& weight = network_.weights[layer.weight];
+    constexpr int64_t kColumnsPerNonzero = 4;  // as kernels/cpu/int8/onednn_bytes.cc has it
+    return IsSparse(weight.format()) && weight.nonzeros() * kColumnsPerNonzero < weight.rows() * weight.cols() &&
+           HoldsWideBytes(weight, LayerProblem(network_, layer, 1, 1));
+  }
+
+  // Whether only products of bytes read a value, so that real numbers of it are of no use.
+  bool IsReadAsBytes(int value) const {
+    int products = 0;
+    for (const Layer& layer : network_.layers) {
+      if (std::ranges::find(layer.inputs, value) == layer.inputs.end()) continue;
+      if (layer.op != Op::kConv || layer.inputs[0] != value) return false;
+      if (!HoldsWideBytes(network_.weights[layer.weight], LayerProblem(network_, layer, 1, 1))) return false;
+      ++products;
+    }
+    return products > 0 && products == readers_[value];
+  }
+
   // Whether all that its epilogue does is to hold its output to what the output's whole numbers reach.
   bool OnlyHoldsToItsRange(const Layer& layer) const {
     const auto& quantisation = network_.values[layer.output].quantisation;

@@ -238,8 +238,19 @@ class Quantiser {
     return result;
   }
 
+  // Whether windows read so much beside the plane, where everything is zero, that its means say little of what they
+  // read.
+  bool PadsMuch(const Layer& layer) const {
+    constexpr int64_t kFewest = 4;  // elements of a dimension for each that pads it
+    const Window& window = layer.window();
+    const NetworkValue& input = network_.values[layer.inputs[0]];
+    return std::max(window.pad_top, window.pad_bottom) * kFewest > input.height ||
+           std::max(window.pad_left, window.pad_right) * kFewest > input.width;
+  }
+
   // Takes off the bias what the rounding of weights adds to sums on average.
   void CorrectBias(const Layer& layer, const DenseMatrix& real, const DenseMatrix& rounded, Weight& weight) const {
+    if (PadsMuch(layer)) return;
     const std::vector<double> means = ObserverOf(layer.inputs[0]).Means();
     const auto cols = static_cast<size_t>(real.cols), taps = static_cast<size_t>(layer.window().taps());
     weight.bias.resize(static_cast<size_t>(real.rows));

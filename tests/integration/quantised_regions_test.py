@@ -86,32 +86,62 @@ LAYERS = {  # nodes from x to y, and their constants
     'grouped': ([('Conv', ['x', 'w'], {'group': 2, 'pads': [1, 1, 1, 1]})], {'w': skewed(8, 3, 3, 3)}, (16, 6, 8, 8)),
     'biased': ([('Conv', ['x', 'w', 'b'], {})], {'w': skewed(8, 32, 1, 1), 'b': numpy.arange(8)}, (16, 32, 8, 8)),
     'gemm': ([('Gemm', ['x', 'w'], {'transB': 1})], {'w': skewed(8, 64)}, (64, 64)),
-    'matmul': ([('MatMul', ['x', 'w'], {}), ('Add', ['b', 'product'], {})], {'w': skewed(8, 64).T, 'b': numpy.ones(8)},
+    'matmul': ([('MatMul', ['x', 'w'], {}), ('Add', ['b', 'v0'], {})], {'w': skewed(8, 64).T, 'b': numpy.ones(8)},
                (4, 16, 64)),
 }
+
+
+def quantised_layers(folder, layers, constants, x):
+    """What ONNX Runtime makes of layers from x to y: in real numbers, and of what quantize wrote."""
+    nodes = [helper.make_node(op, inputs, ['y' if i + 1 == len(layers) else f'v{i}'], **attributes)
+             for i, (op, inputs, attributes) in enumerate(layers)]
+    nodes.append(helper.make_node('Det', ['matrix'], ['unplanned']))
+    inputs = {'x': x, 'matrix': numpy.ones((2, 2), numpy.float32)}
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, 'layer', [value(key, TensorProto.FLOAT, array.shape) for key, array in inputs.items()],
+        [value('y', TensorProto.FLOAT, None), value('unplanned', TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(numpy.ascontiguousarray(array, numpy.float32), key)
+         for key, array in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+    onnx.save(model, folder / 'real.onnx')
+    done = quantize(folder, inputs)
+    assert ': 1 of 1 layers in whole numbers' in done.stdout, done.stderr + done.stdout
+    inputs['x'] = numpy.nan_to_num(x)
+    return [conformance_test.expected_outputs(folder / f'{file}.onnx', inputs)['y'] for file in ('real', 'int8')]
 
 
 @pytest.mark.parametrize('name', LAYERS)
 def test_biases_take_up_what_rounding_adds(name, tmp_path):
     layers, constants, shape = LAYERS[name]
-    nodes = [helper.make_node(op, inputs, ['y' if i + 1 == len(layers) else 'product'], **attributes)
-             for i, (op, inputs, attributes) in enumerate(layers)]
-    nodes.append(helper.make_node('Det', ['matrix'], ['unplanned']))
-    inputs = {'x': numpy.random.default_rng(1).random(shape, numpy.float32),
-              'matrix': numpy.ones((2, 2), numpy.float32)}
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, 'layer', [value(key, TensorProto.FLOAT, array.shape) for key, array in inputs.items()],
-        [value('y', TensorProto.FLOAT, None), value('unplanned', TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(numpy.ascontiguousarray(array, numpy.float32), key) for key, array in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
-    onnx.save(model, tmp_path / 'real.onnx')
-    done = quantize(tmp_path, inputs)
-    assert ': 1 of 1 layers in whole numbers' in done.stdout, done.stderr + done.stdout
-    real, whole = (conformance_test.expected_outputs(tmp_path / f'{file}.onnx', inputs)['y'] for file in ('real', 'int8'))
+    x = numpy.random.default_rng(1).random(shape, numpy.float32)
+    real, whole = quantised_layers(tmp_path, layers, constants, x)
     channels = 1 if real.ndim == 4 else real.ndim - 1
     errors = (whole - real).mean(tuple(axis for axis in range(real.ndim) if axis != channels))
     assert numpy.abs(errors).max() < 0.02, errors  # without, .04 to .1
+
+
+TERMS = {  # that are added to a product of 8x64 and 64x8, and are no row of channels, or not only that
+    'of more dimensions': ([('MatMul', ['x', 'w'], {}), ('Add', ['v0', 'b'], {})], (1, 1, 8)),
+    'of rows': ([('Transpose', ['b'], {}), ('MatMul', ['x', 'w'], {}), ('Add', ['v1', 'v0'], {})], (1, 8)),
+}
+
+
+@pytest.mark.parametrize('name', TERMS)
+def test_what_is_added_keeps_its_shape(name, tmp_path):
+    layers, shape = TERMS[name]
+    constants = {'w': skewed(8, 64).T, 'b': 10 * numpy.arange(8).reshape(shape)}
+    x = numpy.random.default_rng(1).random((8, 64), numpy.float32)
+    real, whole = quantised_layers(tmp_path, layers, constants, x)
+    assert real.shape == whole.shape
+    assert numpy.abs(whole - real).max() < 0.3
+
+
+def test_what_is_not_finite_spoils_no_bias(tmp_path):
+    x = numpy.random.default_rng(1).random((64, 64), numpy.float32)
+    x[3, 5], x[7, 9] = numpy.nan, numpy.inf
+    real, whole = quantised_layers(tmp_path, *LAYERS['gemm'][:2], x)
+    assert numpy.isfinite(whole).all()
 
 
 def test_what_quantize_says(tmp_path):

@@ -145,7 +145,8 @@ void StoreReals(const float* products, std::span<const uint32_t> rows, const Rea
 }
 
 void Finish(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends) {
-  const RealUnits& reals = output.reals == nullptr ? RealUnits() : *output.reals;
+  static constexpr RealUnits kNone;
+  const RealUnits& reals = output.reals == nullptr ? kNone : *output.reals;
   ends.steps != nullptr ? ToReals<true>(products, rows, reals, ends) : ToReals<false>(products, rows, reals, ends);
   if (ends.epilogue->function) {
     ApplyFunction(*ends.epilogue->function, products, static_cast<int64_t>(rows.size()) * kMaxPanelWidth);

@@ -44,13 +44,19 @@ bool IsProductOfWholeNumbers(const Network& network, int value) {
   if (maker == network.layers.end() || maker->op != Op::kConv) return false;
   const Weight& weight = network.weights[maker->weight];
   const Problem problem = LayerProblem(network, *maker, 1, 1);
+  if (!IsSparse(weight.format())) return HoldsBytes(weight, problem) || HoldsPositionBytes(weight, problem);
   return HoldsWideBytes(weight, problem) || HoldsWidePositionBytes(weight, problem);
 }
 
-void MarkThoseThatRoundLess(const Problem& problem, std::vector<Candidate>& candidates) {
+// Of numbers beyond signed bytes no dense row is one of bytes: those of real numbers stay in their place.
+void MarkThoseThatRoundLess(const Problem& problem, const Weight* weight, std::vector<Candidate>& candidates) {
   int most = 0;
   for (const Candidate& candidate : candidates) most = std::max(most, WholeOperands(*candidate.kernel, problem));
-  for (Candidate& candidate : candidates) candidate.rounds_less = WholeOperands(*candidate.kernel, problem) < most;
+  const bool keeps_dense = weight != nullptr && CountBeyondSignedBytes(*weight) > 0;
+  for (Candidate& candidate : candidates) {
+    candidate.rounds_less =
+        WholeOperands(*candidate.kernel, problem) < most && !(keeps_dense && !IsSparse(candidate.kernel->key.weights));
+  }
 }
 
 // A reshape only renames: any layout where channels and plane stay, else the row-major one; in any type.
@@ -59,8 +65,7 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   const NetworkValue& to = network.values[layer.output];
   std::vector<Layout> layouts = {Layout::kNchw};
   if (from.channels == to.channels) {
-    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows};
-    if (from.height == to.height && from.width == to.width) layouts.push_back(Layout::kNhwc);
+    layouts = {Layout::kNchw, Layout::kPanels, Layout::kBlocked16, Layout::kRows, Layout::kNhwc};
   }
   std::vector<Candidate> candidates;
   if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
@@ -114,7 +119,7 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
     return Unimplemented("layer '", layer.name, "' (", OpName(layer.op), "): no kernel of the ", backend.name(),
                          " backend accepts it in ", PrecisionName(settings.precision));
   }
-  MarkThoseThatRoundLess(problem, candidates);
+  MarkThoseThatRoundLess(problem, WeightOf(network, layer), candidates);
   return candidates;
 }
 
@@ -137,6 +142,11 @@ std::vector<Candidate>& KeepThoseOfAnyZeros(std::vector<Candidate>& candidates) 
 
 std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) {
   std::vector<Candidate> renames;
+  if (layer.op == Op::kTranspose && layer.epilogue == Epilogue{}) {
+    // Channels for positions: what is row-major of the one has neighbouring channels of the other.
+    constexpr Storage kNchw = {Layout::kNchw, DType::kFloat32}, kNhwc = {Layout::kNhwc, DType::kFloat32};
+    return {{.input = kNchw, .output = kNhwc}, {.input = kNhwc, .output = kNchw}};
+  }
   if (!OnlyQuantises(network, layer)) return renames;
   for (const Layout layout : WholeLayouts(/*channels_stay=*/true, /*plane_stays=*/true)) {
     const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};

@@ -7,6 +7,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/format/format.h"
+#include "kernels/whole_numbers/byte_weight.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 
 namespace swizzle {
@@ -33,7 +34,8 @@ LayerLikeness LikenessOf(const Problem& problem, const Weight* weight) {
   if (weight == nullptr) return {std::move(shape), 0};
   const int64_t places = weight->rows() * weight->cols();
   return {Concat(shape, " by ", FormatName(weight->format()), " ", weight->rows(), "x", weight->cols()),
-          IsSparse(weight->format()) ? weight->nonzeros() : places, problem.input_zeros};
+          IsSparse(weight->format()) ? weight->nonzeros() + CountBeyondSignedBytes(*weight) : places,
+          problem.input_zeros};
 }
 
 void LikeLayers::PutRepeatsLast(const std::vector<LayerLikeness>& likeness, std::vector<size_t>& order) {

@@ -14,6 +14,7 @@
 #include "kernels/cpu/runtime/processor.h"
 #include "kernels/operator/count_zeros.h"
 #include "kernels/operator/print.h"
+#include "kernels/whole_numbers/byte_weight.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/read_file.h"
 
@@ -126,6 +127,7 @@ uint64_t PatternHash(const Weight& weight) {
   const int64_t shape[] = {weight.rows(), weight.cols(), IsSparse(weight.format()) ? 1 : 0};
   hash.Add(std::as_bytes(std::span(shape)));
   weight.matrix.Write(hash);
+  if (const int64_t beyond = CountBeyondSignedBytes(weight); beyond > 0) hash.Scalar("beyond", beyond);
   return hash.value;
 }
 

@@ -82,34 +82,44 @@ TEST(FuseLayersTest, AFunctionEndsADepthwiseLayerWhereAskedFor) {
   EXPECT_EQ(fused.layers.size(), 5u);
 }
 
-// A product of whole numbers takes the function, and what is left of it only quantises.
+// A product of whole numbers takes the function where another reads it, and what is left of it only quantises.
 TEST(FuseLayersTest, ARoundedFunctionEndsAProductOfWholeNumbers) {
-  const auto network_of = [](double sparsity, bool whole) {
+  struct Case {
+    double sparsity;
+    bool whole_input, whole_reader;
+  };
+  const auto network_of = [](const Case& of) {
     NetworkBuilder b(1, 0);
-    const int x = b.Value("x", 12), y = b.Linear(x, 8, sparsity), z = b.Function(y, kGelu);
-    Network network = WithPorts(b, x, {z});
+    const int x = b.Value("x", 12), y = b.Linear(x, 8, of.sparsity), z = b.Function(y, kGelu);
+    Network network = WithPorts(b, x, {b.Linear(z, 4, 0)});
     const Quantisation steps{DType::kUint8, {0.125f}, {128}};
-    if (whole) network.values[x].quantisation = steps;
+    if (of.whole_input) network.values[x].quantisation = steps;
     network.values[z].quantisation = steps;
     network.layers[1].epilogue = {.low = -16.0f, .high = 15.875f};
-    Weight& weight = network.weights[network.layers[0].weight];
-    DenseMatrix rounded = weight.ToDense();
-    for (float& value : rounded.values) value = value == 0 ? 0 : 0.5f;
-    weight = {
-        .matrix = CsrMatrix::FromDense(rounded), .bias = {}, .quantisation = Quantisation{DType::kInt8, {0.5f}, {}}};
-    if (sparsity == 0) weight.matrix = rounded;
+    const auto round = [&](int layer) {
+      Weight& weight = network.weights[network.layers[layer].weight];
+      DenseMatrix rounded = weight.ToDense();
+      for (float& value : rounded.values) value = value == 0 ? 0 : 0.5f;
+      weight.bias.clear();
+      weight.quantisation = Quantisation{DType::kInt8, {0.5f}, {}};
+      weight.matrix = rounded;
+      if (layer == 0 && of.sparsity > 0) weight.matrix = CsrMatrix::FromDense(rounded);
+    };
+    round(0);
+    if (of.whole_reader) round(2);
     return network;
   };
-  Network fused = Fused(network_of(0.5, true));
+  Network fused = Fused(network_of({0.9, true, true}));
   FuseHostFunctions(fused);
-  ASSERT_EQ(fused.layers.size(), 2u);
+  ASSERT_EQ(fused.layers.size(), 3u);
   EXPECT_EQ(fused.layers[0].epilogue.function, kGelu);
   EXPECT_TRUE(fused.values[fused.layers[0].output].AsWholeNumbers());
   EXPECT_EQ(fused.layers[1].op, Op::kActivation);
   EXPECT_EQ(fused.layers[1].epilogue, (Epilogue{.low = -16.0f, .high = 15.875f}));
-  for (Network other : {network_of(0, true), network_of(0.5, false)}) {
+  for (const Case& of : {Case{0, true, true}, Case{0.5, true, true}, Case{0.9, false, true}, Case{0.9, true, false}}) {
+    Network other = network_of(of);
     FuseHostFunctions(other);
-    EXPECT_FALSE(other.layers[0].epilogue.function);
+    EXPECT_FALSE(other.layers[0].epilogue.function) << of.sparsity;
   }
 }
 

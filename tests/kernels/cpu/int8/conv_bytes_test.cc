@@ -147,7 +147,7 @@ TEST(ConvBytesTest, EqualsOnnxRuntimeToTheBit) {
   EXPECT_GE(seen, 4);
 }
 
-TEST(ConvBytesTest, TakesNoFunctionAndNoRealResidual) {
+TEST(ConvBytesTest, TakesNoRealResidualAndNoneWithAFunction) {
   Problem problem = ProblemOf(true, false);
   problem.from = problem.to = {Layout::kFullPanels, DType::kUint8};
   EXPECT_TRUE(AcceptsConvBytes(problem));
@@ -156,6 +156,9 @@ TEST(ConvBytesTest, TakesNoFunctionAndNoRealResidual) {
   problem = ProblemOf(false, false);
   problem.from = problem.to = {Layout::kFullPanels, DType::kUint8};
   problem.epilogue.function = Function{FunctionKind::kSilu};
+  EXPECT_TRUE(AcceptsConvBytes(problem));
+  problem.epilogue.residual = true;
+  problem.inputs_as[1] = problem.inputs_as[0];
   EXPECT_FALSE(AcceptsConvBytes(problem));
 }
 
