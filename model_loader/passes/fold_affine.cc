@@ -119,7 +119,8 @@ class AffineFolder {
   // other steps.
   void ScaleWholes(int conv, std::span<const float> scale) {
     std::optional<WholeNumbers>& wholes = graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes;
-    if (!wholes) return;
+    const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
+    if (!wholes || ones) return;
     const Quantisation before = wholes->quantisation;
     if (!before.per_tensor() && wholes->axis != 0) return wholes.reset();
     Quantisation& after = wholes->quantisation;

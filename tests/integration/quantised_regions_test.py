@@ -137,6 +137,28 @@ def test_what_is_added_keeps_its_shape(name, tmp_path):
     assert numpy.abs(whole - real).max() < 0.3
 
 
+def test_factors_by_channel_go_to_scales(tmp_path):
+    """Negative ones and zeros, too; between two convolutions, of which none leaves whole numbers for them."""
+    random = numpy.random.default_rng(2)
+    constants = {'first': random.normal(0, 1, (16, 16, 3, 3)), 'factors': random.normal(0, 2, (1, 16, 1, 1)),
+                 'second': random.normal(0, 1, (8, 16, 1, 1))}
+    constants['factors'][0, :2] = [[[0]], [[-1]]]
+    nodes = [helper.make_node('Conv', ['x', 'first'], ['a'], pads=[1, 1, 1, 1]),
+             helper.make_node('Mul', ['a', 'factors'], ['b']), helper.make_node('Conv', ['b', 'second'], ['y'])]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, 'factors', [value('x', TensorProto.FLOAT, (1, 16, 12, 12))], [value('y', TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array.astype(numpy.float32), key) for key, array in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+    inputs = {'x': random.normal(0, 1, (1, 16, 12, 12)).astype(numpy.float32)}
+    file = quantised_test.quantise(model, tmp_path, inputs, op_types_to_quantize=['Conv'], per_channel=True)
+    kernels = [layer['kernel'] for layer in quantised_test.report_of(file)['layers'] if layer['op'] == 'Conv']
+    assert len(kernels) == 2 and all('_u8' in kernel for kernel in kernels), kernels
+    actual, said = conformance_test.run_model(file, inputs, tmp_path)
+    assert not said
+    assert decibels(conformance_test.expected_outputs(file, inputs)['y'], actual['y']) > LEAST_DECIBELS
+
+
 def test_what_is_not_finite_spoils_no_bias(tmp_path):
     x = numpy.random.default_rng(1).random((64, 64), numpy.float32)
     x[3, 5], x[7, 9] = numpy.nan, numpy.inf
