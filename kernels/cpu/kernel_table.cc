@@ -284,9 +284,10 @@ constexpr auto kRows = Join(
                                          SWIZZLE_PER_TARGET(Depthwise)),
     Rows<"depthwise_nchw_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kNchw, kNchw}, kDepthwise,
                                        SWIZZLE_PER_TARGET(Depthwise)),
-    Rows<"depthwise_nhwc_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kNhwc, kNhwc},
-                                       {.accepts = AcceptsDepthwiseNhwc, .prepare = PrepareDepthwiseNhwc},
-                                       SWIZZLE_PER_TARGET(DepthwiseNhwc)),
+    Rows<"depthwise_nhwc_dense", kF32>(
+        {Op::kDepthwiseConv, Format::kDense, kNhwc, kNhwc},
+        {.accepts = AcceptsDepthwiseNhwc, .prepare = PrepareDepthwiseNhwc, .for_plane = SameForAnyPlane},
+        SWIZZLE_PER_TARGET(DepthwiseNhwc)),
     PlainRows<"max_pool", kNchw, kPanels, kBlocked16>(Op::kMaxPool, kPool, SWIZZLE_PER_TARGET(MaxPool)),
     PlainRows<"average_pool", kNchw, kPanels, kBlocked16>(Op::kAveragePool, kPool, SWIZZLE_PER_TARGET(AveragePool)),
 

@@ -109,15 +109,17 @@ class AffineFolder {
     const std::span<float> weight = OwnFloats(conv, kWeight), bias = OwnFloats(conv, kBias);
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
     const size_t row = weight.size() / scale.size();
+    const std::vector<float> before(weight.begin(), weight.end());
     for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
-    ScaleWholes(conv, scale);
+    ScaleWholes(conv, scale, before);
     for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * scale[m] + shift[m];
     rewriter_.TakeOutput(conv, affine);
   }
 
   // Whole numbers that rows of the convolution's weight stand for stay what they are, or become their negatives, in
-  // other steps.
-  void ScaleWholes(int conv, std::span<const float> scale) {
+  // other steps: the weight is then exactly what these say. A negative that is none of the type's takes them all away.
+  // unscaled: the weight as it was.
+  void ScaleWholes(int conv, std::span<const float> scale, std::span<const float> unscaled) {
     std::optional<WholeNumbers>& wholes = graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes;
     const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
     if (!wholes || ones) return;
@@ -133,7 +135,19 @@ class AffineFolder {
       after.scales.push_back(of_row.scale * factor);
       after.zero_points.push_back(of_row.zero_point);
     }
-    if (!after.Validate(static_cast<int64_t>(scale.size())).ok()) wholes.reset();
+    if (!after.Validate(static_cast<int64_t>(scale.size())).ok()) return wholes.reset();
+    const std::span<float> weight = OwnFloats(conv, kWeight);
+    const size_t row_elements = weight.size() / scale.size();
+    const int32_t least = before.dtype == DType::kInt8 ? -128 : 0;
+    for (size_t i = 0; i < weight.size(); ++i) {
+      const size_t row = i / row_elements;
+      const Quantised of_row = before.Of(static_cast<int64_t>(row));
+      const float sign = scale[row] < 0 ? -1.0f : 1.0f;
+      const float whole = scale[row] == 0 ? 0.0f : sign * std::nearbyint(unscaled[i] / of_row.scale);
+      const float stored = whole + static_cast<float>(of_row.zero_point);
+      if (stored < static_cast<float>(least) || stored > static_cast<float>(least + 255)) return wholes.reset();
+      weight[i] = whole * after.scales[row];
+    }
   }
 
   // Whole numbers that the convolution's weight stood for are no longer what it is once its columns are scaled.
@@ -148,6 +162,7 @@ class AffineFolder {
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
     const size_t channels = scale.size();
     for (size_t i = 0; i < table.size(); ++i) table[i] = table[i] * scale[i % channels] + shift[i % channels];
+    graph_.values[rewriter_.node(embedding).inputs[kWeight]].wholes.reset();
     rewriter_.TakeOutput(embedding, affine);
   }
 

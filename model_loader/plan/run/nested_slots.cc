@@ -23,7 +23,11 @@ bool IsStack(Layout layout) { return layout == Layout::kNchw || layout == Layout
 class Nest {
  public:
   Nest(const StepList& list, BatchSize size)
-      : list_(list), size_(size), is_port_(list.slots.size()), takes_pitch_(list.slots.size(), true) {
+      : list_(list),
+        size_(size),
+        is_port_(list.slots.size()),
+        takes_pitch_(list.slots.size(), true),
+        is_renamed_(list.slots.size()) {
     for (size_t i = 0; i < list.slots.size(); ++i) places_.push_back({static_cast<int>(i), 0});
     for (const auto* ports : {&list.inputs, &list.outputs}) {
       for (const int slot : *ports) {
@@ -35,6 +39,11 @@ class Nest {
         for (const int slot : step.inputs) takes_pitch_[slot] = false;
       }
       if (!WritesPitched(step)) takes_pitch_[step.output] = false;
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        const int slot = step.inputs[i];
+        const int64_t channels = InputExtent(step.problem, static_cast<int>(i)).channels;
+        if (channels != list.slots[slot].value.channels) is_renamed_[slot] = true;
+      }
     }
   }
 
@@ -126,8 +135,8 @@ class Nest {
     const Storage storage = list_.slots[part].storage;
     if (is_port_[part] || is_port_[whole] || list_.slots[whole].storage != storage) return false;
     if (BatchOf(part) != BatchOf(whole) || PlaceOf(whole).within == part) return false;
-    return storage.layout == Layout::kNhwc ? takes_pitch_[part]
-                                           : HasRows(storage.layout) || (IsStack(storage.layout) && BatchOf(part) == 1);
+    if (storage.layout == Layout::kNhwc) return takes_pitch_[part] && !is_renamed_[part] && !is_renamed_[whole];
+    return HasRows(storage.layout) || (IsStack(storage.layout) && BatchOf(part) == 1);
   }
 
   bool IsAligned(int part, int whole, int64_t at) const {
@@ -155,7 +164,10 @@ class Nest {
   const BatchSize size_;
   std::vector<bool> is_port_;
   std::vector<bool> takes_pitch_;  // whether all steps take the slot with a pitch
-  std::vector<Place> places_;      // within the next one that holds it
+  // Whether a step reads the slot as other channels than it was made with, by a Transpose or Reshape that is a name:
+  // then no pitch of channels is one of its positions.
+  std::vector<bool> is_renamed_;
+  std::vector<Place> places_;  // within the next one that holds it
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // The passes together; what each makes of a graph by itself is in golden/.
 #include "model_loader/passes/passes.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "kernels/format/whole_values.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "tests/support/after_pass.h"
 #include "tests/support/onnx_builder.h"
@@ -49,6 +52,45 @@ constant %c2_node.bias: FP32[2] = {4,5}
 %y = swizzle.Conv(%r1,%pw,%c2_node.bias,%r1) {dilations=[1,1],high=inf,kernel_shape=[1,1],low=0,pads=[0,0,0,0],strides=[1,1]} "c2_node" -> FP32[N,2,2,2]
 output "y" = %y
 )");
+}
+
+// The weight of a convolution in INT8 whose channels are multiplied by factors: as it is once it is lowered.
+Weight ScaledWeight(const std::vector<int8_t>& stored, const std::vector<float>& factors) {
+  const auto channels = static_cast<int64_t>(factors.size());
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4, 2, 2}).Floats("scale", {}, {0.0173f}).Floats("f", {1, channels, 1, 1}, factors);
+  onnx::TensorProto& weight = *builder.graph().add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::INT8);
+  for (const int64_t dimension : {channels, int64_t{4}, int64_t{1}, int64_t{1}}) weight.add_dims(dimension);
+  weight.set_raw_data(stored.data(), stored.size());
+  builder.Node("QuantizeLinear", {"x", "scale"}, {"q"}).Node("DequantizeLinear", {"q", "scale"}, {"rounded"});
+  builder.Node("DequantizeLinear", {"w", "scale"}, {"real"}).Node("Conv", {"rounded", "real"}, {"c"});
+  builder.Node("Mul", {"c", "f"}, {"y"}).Output("y");
+  Graph graph = *builder.Read();
+  SWIZZLE_CHECK(RunPasses(graph).ok());
+  const Network network = *Lower(std::move(graph));
+  const auto conv = std::ranges::find(network.layers, Op::kConv, &Layer::op);
+  return network.weights[static_cast<size_t>(conv->weight)];
+}
+
+TEST(FoldAffineTest, FactorsLeaveWholeNumbersWhatTheyAre) {
+  const Weight weight =
+      ScaledWeight({1, -127, 33, 0, 5, 0, 127, -128, 1, 2, 3, 4, 7, 7, 7, 7}, {0.7f, 1.37f, 0, -1.9f});
+  const auto wholes = WholeValues(weight);  // nothing where a value is not exactly its whole number's
+  ASSERT_TRUE(wholes);
+  const std::vector<float> dense = weight.ToDense().values;
+  EXPECT_FLOAT_EQ(dense[1], -127 * 0.0173f * 0.7f);
+  EXPECT_EQ(dense[8], 0.0f);
+  EXPECT_FLOAT_EQ(dense[12], -7 * 0.0173f * 1.9f);
+}
+
+TEST(FoldAffineTest, WhatHasNoNegativeBecomesReal) {
+  EXPECT_TRUE(ScaledWeight({-128, 0, 0, 1}, {2.0f}).quantisation);
+  EXPECT_TRUE(ScaledWeight({-127, 0, 0, 1}, {-2.0f}).quantisation);
+  const Weight weight = ScaledWeight({-128, 0, 0, 1}, {-2.0f});
+  EXPECT_FALSE(weight.quantisation);
+  EXPECT_FLOAT_EQ(weight.ToDense().values[0], 256 * 0.0173f);
 }
 
 // Of a small weight, which all share, some that would be 64 MiB each.

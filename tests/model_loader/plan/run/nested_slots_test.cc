@@ -170,6 +170,28 @@ TEST_F(NestedSlotsTest, ChannelsOfPositionsLieInWiderOnes) {
   }
 }
 
+// A slot that a step reads as other channels and positions: Transposes and a Reshape rename it. Its pitch would be that
+// of the channels that it was made with.
+TEST_F(NestedSlotsTest, WhatHasOtherChannelsByAnotherNameLiesAlone) {
+  layout_ = Layout::kNhwc;
+  const auto renamed = [this](int64_t channels, int64_t positions) {
+    Extent& input = list_.steps.back().problem.input;
+    input.channels = channels;
+    input.height = positions;
+    input.width = 1;
+  };
+  const int from = NewSlot(32);
+  const int cut = LayerOf(from, &pitched_), part = SliceOf(cut, 0, 32);
+  renamed(64, 32);
+  ExpectAlone(part);
+  const int joined = LayerOf(from, &pitched_), other = LayerOf(from, &pitched_), all = ConcatOf({joined, other});
+  ExpectIn(joined, all, 0);
+  LayerOf(joined, &pitched_);
+  renamed(64, 32);
+  ExpectAlone(joined);
+  ExpectIn(other, all, 32);
+}
+
 // What Slices cut is put together again, as operands or with more.
 TEST_F(NestedSlotsTest, WholesLieInConcatsOfTheirParts) {
   const int a = NewSlot(8), left = SliceOf(a, 0, 4), right = SliceOf(a, 4, 4), more = NewSlot(4);
