@@ -7,40 +7,58 @@
 #include <utility>
 
 #include "model_loader/calibration/roundings.h"
-#include "model_loader/files/printable_name.h"
+#include "model_loader/calibration/row_batches.h"
 
 namespace swizzle {
 namespace {
 
 using fallback::Array;
 
-// Of each channel of a dimension; empty where the array has none such.
-std::vector<double> MeansOf(const Array& array, int64_t axis) {
-  if (axis < 0 || axis >= array.rank() || array.elements() == 0) return {};
-  const auto channels = static_cast<size_t>(array.shape[static_cast<size_t>(axis)]);
-  size_t inner = 1;
-  for (int64_t i = axis + 1; i < array.rank(); ++i) inner *= static_cast<size_t>(array.shape[static_cast<size_t>(i)]);
-  std::vector<double> means(channels);
-  std::vector<int64_t> counts(channels);
-  const std::span<const float> values = array.As<float>();
-  size_t channel = 0;
-  for (size_t at = 0; at < values.size(); at += inner, channel = channel + 1 == channels ? 0 : channel + 1) {
-    for (const float value : values.subspan(at, inner)) {
-      if (!std::isfinite(value)) continue;  // as an observer has it
-      means[channel] += value;
-      ++counts[channel];
+// The activations of so many are held at once.
+constexpr int64_t kRowsAtOnce = 8;
+
+// Means of each channel of a dimension, over arrays that have as many channels there.
+class ChannelMeans {
+ public:
+  // Nothing where the array has no such dimension.
+  void See(const Array& array, int64_t axis) {
+    if (axis < 0 || axis >= array.rank() || array.elements() == 0) return;
+    const auto channels = static_cast<size_t>(array.shape[static_cast<size_t>(axis)]);
+    sums_.resize(channels);
+    counts_.resize(channels);
+    size_t inner = 1;
+    for (int64_t i = axis + 1; i < array.rank(); ++i) inner *= static_cast<size_t>(array.shape[static_cast<size_t>(i)]);
+    const std::span<const float> values = array.As<float>();
+    size_t channel = 0;
+    for (size_t at = 0; at < values.size(); at += inner, channel = channel + 1 == channels ? 0 : channel + 1) {
+      for (const float value : values.subspan(at, inner)) {
+        if (!std::isfinite(value)) continue;  // as an observer has it
+        sums_[channel] += value;
+        ++counts_[channel];
+      }
     }
   }
-  for (size_t i = 0; i < channels; ++i) means[i] /= static_cast<double>(std::max<int64_t>(counts[i], 1));
-  return means;
-}
+
+  // Empty where nothing was seen.
+  std::vector<double> Means() const {
+    std::vector<double> means = sums_;
+    for (size_t i = 0; i < means.size(); ++i) means[i] /= static_cast<double>(std::max<int64_t>(counts_[i], 1));
+    return means;
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::vector<int64_t> counts_;
+};
 
 // What is kept of a value beside what its observer keeps.
 struct Seen {
-  std::vector<double> plane_means, vector_means;
+  ChannelMeans of_planes, of_vectors;
   Shape plane;
 
-  explicit Seen(const Array& array) : plane_means(MeansOf(array, 1)), vector_means(MeansOf(array, array.rank() - 1)) {
+  void See(const Array& array) {
+    of_planes.See(array, 1);
+    of_vectors.See(array, array.rank() - 1);
     if (array.rank() > 2) plane.assign(array.shape.begin() + 2, array.shape.end());
   }
 };
@@ -48,8 +66,9 @@ struct Seen {
 // Runs of a program that see what its nodes read.
 class Observation {
  public:
-  Observation(const fallback::Program& program, std::vector<TensorView> inputs, Stream& stream)
-      : program_(program), inputs_(std::move(inputs)), stream_(stream) {
+  Observation(const fallback::Program& program, const RowBatches& batches, Stream& stream,
+              const std::function<void(const std::string&)>& progress)
+      : program_(program), batches_(batches), stream_(stream), progress_(progress) {
     for (const auto& [value, elements] : program.constants()) constants_.insert(value);
     const auto is_constant = [&](int input) { return input == kNoValue || constants_.contains(input); };
     for (const Node& node : program.graph().nodes) {
@@ -58,7 +77,7 @@ class Observation {
   }
 
   Status SeeRanges() {
-    return Run([&](int value, const Array& array) {
+    return Run("Ranges", [&](int value, const Array& array) {
       if (array.rank() == 4) planes_.insert(value);
       observers_[value].SeeRange(array.As<float>());
     });
@@ -71,11 +90,11 @@ class Observation {
     const auto is_whole = [&](const Node& node) { return IsWeightedLayer(node, is_constant) && !skips(node.name); };
     alike_ = FindRoundings(program_.graph(), is_whole, is_constant, is_plane);
     std::erase_if(observers_, [&](const auto& seen) { return alike_[static_cast<size_t>(seen.first)] < 0; });
-    return Run([&](int value, const Array& array) {
+    return Run("Values", [&](int value, const Array& array) {
       const auto found = observers_.find(value);
       if (found == observers_.end()) return;
       found->second.SeeValues(array.As<float>(), 1);
-      seen_.emplace(value, array);
+      seen_[value].See(array);
     });
   }
 
@@ -94,17 +113,17 @@ class Observation {
       scale.decibels = observer.SignalToNoise(as);
       const auto seen = seen_.find(value);
       if (seen == seen_.end()) continue;
-      scale.plane_means = seen->second.plane_means;
-      scale.vector_means = seen->second.vector_means;
+      scale.plane_means = seen->second.of_planes.Means();
+      scale.vector_means = seen->second.of_vectors.Means();
       scale.plane = seen->second.plane;
     }
     return scales;
   }
 
  private:
-  // Each FP32 value once, at the first node that reads it.
+  // Of each batch each FP32 value once, at the first node that reads it.
   template <typename See>
-  Status Run(const See& see) {
+  Status Run(const char* round, const See& see) {
     const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
     std::set<int> seen;
     const auto watch = [&](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
@@ -115,12 +134,18 @@ class Observation {
       }
       return Status();
     };
-    return program_.Run(inputs_, stream_, limits, watch).status();
+    for (int64_t batch = 0; batch < batches_.size(); ++batch) {
+      progress_(Concat(round, ": batch ", batch + 1, " of ", batches_.size()));
+      seen.clear();
+      SWIZZLE_RETURN_IF_ERROR(program_.Run(batches_.Batch(batch), stream_, limits, watch).status());
+    }
+    return {};
   }
 
   const fallback::Program& program_;
-  const std::vector<TensorView> inputs_;
+  const RowBatches& batches_;
   Stream& stream_;
+  const std::function<void(const std::string&)>& progress_;
   std::set<int> constants_, planes_;
   std::map<int, Observer> observers_;  // by value
   std::map<int, Seen> seen_;           // likewise
@@ -129,30 +154,13 @@ class Observation {
 
 }  // namespace
 
-StatusOr<std::vector<TensorView>> CalibrationInputs(const fallback::Program& program, const NpyArrays& inputs) {
-  for (const auto& [name, array] : inputs) {
-    const auto same = [&name = name](const fallback::Port& port) { return port.name == name; };
-    if (std::ranges::none_of(program.inputs(), same)) {
-      return InvalidArgument("calibration: the model has no input ", QuotedName(name));
-    }
-  }
-  std::vector<TensorView> views;
-  for (const fallback::Port& port : program.inputs()) {
-    const auto found = inputs.find(port.name);
-    if (found == inputs.end()) return InvalidArgument("calibration: input '", port.name, "' is missing");
-    views.push_back(found->second.view());
-  }
-  return views;
-}
-
 StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice) {
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<TensorView> views, CalibrationInputs(program, inputs));
-  Observation observation(program, std::move(views), stream);
-  choice.progress("Ranges");
+  const StatusOr<RowBatches> batches = RowBatches::Of(program, inputs, kRowsAtOnce);
+  if (!batches.ok()) return Annotate(batches.status(), "calibration");
+  Observation observation(program, *batches, stream, choice.progress);
   SWIZZLE_RETURN_IF_ERROR(observation.SeeRanges());
-  choice.progress("Values");
   SWIZZLE_RETURN_IF_ERROR(observation.SeeValues(choice.skips));
   return observation.Choose(choice.observer);
 }

@@ -1,5 +1,5 @@
 // The whole numbers of a graph's activations, whatever graph it is: the interpreter runs it node by node on calibration
-// data, once for ranges and once for the values within (quantising/observer.h).
+// data, some rows at a time, once for ranges and once for the values within (quantising/observer.h).
 #ifndef SWIZZLE_MODEL_LOADER_CALIBRATION_ACTIVATION_SCALES_H_
 #define SWIZZLE_MODEL_LOADER_CALIBRATION_ACTIVATION_SCALES_H_
 
@@ -15,9 +15,6 @@
 
 namespace swizzle {
 
-// The program's inputs among these arrays, in its order. INVALID_ARGUMENT where one is missing, or one is too many.
-StatusOr<std::vector<TensorView>> CalibrationInputs(const fallback::Program& program, const NpyArrays& inputs);
-
 struct ActivationScale {
   Quantised as;
   double decibels = 0.0;             // of what was seen, signal to noise
@@ -28,12 +25,12 @@ struct ActivationScale {
 
 struct ScaleChoice {
   ObserverKind observer = ObserverKind::kMinMax;
-  std::function<bool(const std::string&)> skips;  // whether a layer of this name stays real
-  std::function<void(const char*)> progress;      // told of each round
+  std::function<bool(const std::string&)> skips;     // whether a layer of this name stays real
+  std::function<void(const std::string&)> progress;  // told of each batch of each round
 };
 
 // Of each value that is rounded (roundings.h), by its name. Those of one scale have one for all of them.
-// Errors are those of CalibrationInputs and of a run on a stream of the CPU backend.
+// Errors are those of RowBatches (row_batches.h) and of a run on a stream of the CPU backend.
 StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice);

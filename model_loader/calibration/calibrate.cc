@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "model_loader/calibration/activation_scales.h"
 #include "model_loader/calibration/moments.h"
+#include "model_loader/calibration/row_batches.h"
 #include "model_loader/files/atomic_file.h"
 
 namespace swizzle {
@@ -86,12 +86,13 @@ class CalibratedPruning {
   }
 
   Status Run() {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, CalibrationInputs(run_.program, run_.inputs));
+    const StatusOr<std::vector<TensorView>> inputs = InputsAmong(run_.program, run_.inputs);
+    if (!inputs.ok()) return Annotate(inputs.status(), "calibration");
     const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
     const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream& stream) {
       return Visit(node, given, memory, stream);
     };
-    const auto outputs = run_.program.Run(inputs, run_.stream, limits, watch);
+    const auto outputs = run_.program.Run(*inputs, run_.stream, limits, watch);
     if (!outputs.ok()) return outputs.status();
     for (const auto& [name, weight] : weights_) {
       if (weight.replaced.data == nullptr) return InvalidArgument("weight '", name, "' is read by no node that runs");

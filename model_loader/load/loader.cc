@@ -15,21 +15,41 @@ namespace {
 // Above what any device of today holds; a bound so that a wrong file is refused rather than read.
 constexpr int64_t kMaxPackedBytes = int64_t{1} << 36;
 
-// Frees `bytes` once they are parsed: they need as much memory as the weights.
-StatusOr<LoadedModel> LoadOnnx(std::vector<std::byte> bytes, const ReadOptions& options) {
+// The bytes of the model are freed once they are parsed: they need as much memory as the weights.
+StatusOr<LoadedModel> LoadOnnx(OnnxModel onnx, const std::string& container) {
   LoadedModel model;
-  model.container = "onnx";
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(bytes, options));
-  bytes = {};
+  model.container = container;
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(onnx.bytes, onnx.options));
+  onnx = {};
   SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
   SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
   return model;
 }
 
-StatusOr<LoadedModel> LoadPacked(std::vector<std::byte> bytes) {
-  LoadedModel model;
-  model.container = "swz";
-  SWIZZLE_ASSIGN_OR_RETURN(model.network, ReadPacked(bytes));
+OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
+  OnnxModel onnx{std::move(graph.model), {}};
+  onnx.options.max_external_bytes = limits.external_bytes;
+  onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
+                                       const std::string& location, int64_t bytes) {
+    return tensors->ElementsAt(location, bytes);
+  };
+  return onnx;
+}
+
+bool IsPacked(const std::filesystem::path& file) { return file.extension() == ".swz"; }
+
+StatusOr<PackedModel> ReadPackedFile(const std::filesystem::path& file) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxPackedBytes));
+  StatusOr<PackedModel> model = ReadPackedModel(bytes);
+  if (!model.ok()) return Annotate(model.status(), file.string());
+  return model;
+}
+
+StatusOr<LoadedModel> LoadPacked(const std::filesystem::path& file, const LoadLimits& limits) {
+  SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
+  if (auto* const network = std::get_if<Network>(&packed)) return LoadedModel{std::move(*network), "swz", {}};
+  auto model = LoadOnnx(OnnxOf(std::move(std::get<PackedGraph>(packed)), limits), "swz");
+  if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }
 
@@ -47,33 +67,56 @@ StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
 
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
   if (IsCheckpoint(file)) return LoadCheckpoint(file);
-  const bool packed = file.extension() == ".swz";
-  if (!packed && file.extension() != ".onnx") {
+  if (IsPacked(file)) return LoadPacked(file, limits);
+  if (file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
   }
-  ReadOptions options = ReadOptionsFor(file);
-  options.max_external_bytes = limits.external_bytes;
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
-                           ReadFile(file, packed ? kMaxPackedBytes : options.max_model_bytes));
-  auto model = packed ? LoadPacked(std::move(bytes)) : LoadOnnx(std::move(bytes), options);
+  SWIZZLE_ASSIGN_OR_RETURN(OnnxModel onnx, ReadOnnxModel(file, limits));
+  auto model = LoadOnnx(std::move(onnx), "onnx");
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }
 
+StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits) {
+  if (IsPacked(file)) {
+    SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
+    if (auto* const graph = std::get_if<PackedGraph>(&packed)) return OnnxOf(std::move(*graph), limits);
+    return Unimplemented(file.string(), ": it was packed as one plan, which is no ONNX model any more");
+  }
+  OnnxModel onnx{{}, ReadOptionsFor(file)};
+  onnx.options.max_external_bytes = limits.external_bytes;
+  SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
+  return onnx;
+}
+
+namespace {
+
+// Of a model that no plan takes.
+StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
+                                                               const LoadLimits& limits) {
+  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file, limits));
+  auto program = fallback::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options);
+  if (!program.ok()) return Annotate(program.status(), file.string());
+  return program;
+}
+
+}  // namespace
+
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits) {
   StatusOr<LoadedModel> planned = LoadModel(file, limits);
   if (planned.ok()) return RunnableModel(*std::move(planned));
-  const bool checkpoint = IsCheckpoint(file);
-  if (planned.status().code() != StatusCode::kUnimplemented || !(checkpoint || file.extension() == ".onnx")) {
-    return planned.status();
-  }
-  StatusOr<std::shared_ptr<const fallback::Program>> program = fallback::ReadProgram(file, limits.external_bytes);
+  if (planned.status().code() != StatusCode::kUnimplemented) return planned.status();
+  const bool known = IsCheckpoint(file) || IsPacked(file) || file.extension() == ".onnx";
+  if (!known) return planned.status();
+  const auto program = ReadProgram(file, limits);
   std::string reason(planned.status().message());
   if (program.ok()) {
     // Without the path, which is that of a file in `file` where that is a folder.
     const size_t end = reason.find(": ", file.string().size());
     if (reason.starts_with(file.string()) && end != std::string::npos) reason.erase(0, end + 2);
-    return RunnableModel(FallbackModel{*std::move(program), std::move(reason), checkpoint ? "safetensors" : "onnx"});
+    const char* container = IsCheckpoint(file) ? "safetensors" : IsPacked(file) ? "swz" : "onnx";
+    return RunnableModel(FallbackModel{*program, std::move(reason), container});
   }
   const std::string refusal(program.status().message());
   if (refusal == reason) return planned.status();

@@ -15,6 +15,7 @@
 #include "model_loader/fallback/executor.h"
 #include "model_loader/files/read_file.h"
 #include "model_loader/network/network.h"
+#include "model_loader/onnx/onnx_reader.h"
 
 namespace swizzle {
 
@@ -42,13 +43,23 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLim
 struct FallbackModel {
   std::shared_ptr<const fallback::Program> program;
   std::string reason;              // why the optimised plan does not take it
-  std::string container = "onnx";  // or "safetensors"
+  std::string container = "onnx";  // one of kContainers
 };
 
 using RunnableModel = std::variant<LoadedModel, FallbackModel>;
 
-// As LoadModel; an ONNX model or checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the fallback executor, if
-// that supports all of it. If it does not, the error is LoadModel's, with the executor's where that is another.
+// An ONNX model as its readers take it: the bytes of an .onnx file, or of the graph in a packed one.
+struct OnnxModel {
+  std::vector<std::byte> bytes;
+  ReadOptions options;  // with where its external data is
+};
+
+// UNIMPLEMENTED for a packed model that is no graph.
+StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
+
+// As LoadModel; an ONNX model, a packed graph or a checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the
+// fallback executor, if that supports all of it. If it does not, the error is LoadModel's, with the executor's where
+// that is another.
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 }  // namespace swizzle

@@ -53,7 +53,7 @@ StatusOr<Range> ParseRange(const onnx::TensorProto& proto) {
 
 StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& proto, int64_t bytes,
                                                     const std::string& what) {
-  if (folder_.empty()) {
+  if (folder_.empty() && elements_ == nullptr) {
     return Unimplemented(what,
                          " lies in an external file; save the model with its data inside "
                          "(onnx.save_model(..., save_as_external_data=False))");
@@ -67,6 +67,12 @@ StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& pro
   if (bytes > bytes_left_) {
     return InvalidArgument(what, " has ", bytes, " bytes of external data, which takes the model above its limit; ",
                            bytes_left_, " are left");
+  }
+  if (elements_ != nullptr) {
+    auto elements = elements_(range->location, bytes);
+    if (!elements.ok()) return Annotate(elements.status(), what);
+    bytes_left_ -= bytes;
+    return elements;
   }
   if (!file_ || range->location != file_->location()) {
     auto file = ContainedFile::Open(folder_, range->location, "its external file");

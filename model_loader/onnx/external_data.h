@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,9 +21,13 @@ namespace swizzle {
 
 class ExternalData {
  public:
+  // What gives the elements of a location in place of a file.
+  using Elements = std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)>;
+
   // Of a model in `folder`, which may itself be reached through links. Empty: there is no folder, and every read is
-  // UNIMPLEMENTED. At most `max_bytes` are read in all.
-  ExternalData(std::filesystem::path folder, int64_t max_bytes) : folder_(std::move(folder)), bytes_left_(max_bytes) {}
+  // UNIMPLEMENTED, unless there are `elements`. At most `max_bytes` are read in all.
+  ExternalData(std::filesystem::path folder, int64_t max_bytes, Elements elements = nullptr)
+      : folder_(std::move(folder)), elements_(std::move(elements)), bytes_left_(max_bytes) {}
 
   // The elements of `proto`, which take `bytes`. Its keys are location, offset (absent: 0), length (absent: `bytes`)
   // and checksum, which is ignored. Errors begin with `what`: INVALID_ARGUMENT if a key is malformed, the location not
@@ -32,6 +37,7 @@ class ExternalData {
 
  private:
   const std::filesystem::path folder_;
+  const Elements elements_;
   int64_t bytes_left_;
   // The file that was read last: most models have one for all tensors.
   std::optional<ContainedFile> file_;

@@ -15,7 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "model_loader/graph/graph.h"
 #include "model_loader/graph/operator_table.h"
@@ -33,6 +36,8 @@ struct ReadOptions {
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
   std::filesystem::path external_folder;  // the model's own; empty: external data is refused
+  // In place of files: the bytes of a tensor's elements, by its location. Null: there are files.
+  std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)> external_elements;
   int64_t min_opset = kMinOpset;
   int64_t max_opset = kMaxOpset;
   OperatorFinder find_operator = FindOperator;

@@ -6,6 +6,7 @@
 
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
+#include "model_loader/onnx/weight_sources.h"
 
 namespace swizzle {
 namespace {
@@ -253,6 +254,39 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   SWIZZLE_RETURN_IF_ERROR(Embedder(one_file).Embed(proto));
   SWIZZLE_RETURN_IF_ERROR(WeightEditor(proto.graph(), options, edit).VisitAll(*proto.mutable_graph()));
   return Serialise(proto);
+}
+
+StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
+                                           const ReadOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
+  TakeConstants(*proto.mutable_graph(), /*least_rank=*/2);
+  DetachedModel detached;
+  TensorSource source(options);
+  std::vector<onnx::TensorProto*> emptied;
+  for (onnx::TensorProto& initializer : *proto.mutable_graph()->mutable_initializer()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
+    onnx::TensorProto left;
+    left.set_name(initializer.name());
+    left.set_data_type(initializer.data_type());
+    *left.mutable_dims() = initializer.dims();
+    if (initializer.data_type() == onnx::TensorProto::STRING) continue;
+    const std::string what = Concat("initializer '", left.name(), "'");
+    onnx::TensorProto whole = initializer;
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(whole, what, source));
+    if (static_cast<int64_t>(tensor.bytes.size()) < least_bytes) continue;
+    initializer.Swap(&left);
+    detached.tensors.push_back(std::move(tensor));
+    emptied.push_back(&initializer);
+  }
+  SWIZZLE_RETURN_IF_ERROR(Embedder(options).Embed(proto));
+  for (size_t i = 0; i < emptied.size(); ++i) {
+    emptied[i]->set_data_location(onnx::TensorProto::EXTERNAL);
+    onnx::StringStringEntryProto& entry = *emptied[i]->add_external_data();
+    entry.set_key("location");
+    entry.set_value(std::to_string(i));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(detached.model, Serialise(proto));
+  return detached;
 }
 
 }  // namespace swizzle

@@ -37,6 +37,17 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
     std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
     const ReadOptions& options = {});
 
+// A model whose initializers lie apart: that of tensors[i] in the external file called "i".
+struct DetachedModel {
+  std::vector<std::byte> model;
+  std::vector<Tensor> tensors;
+};
+
+// Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings
+// and for what is less than `least_bytes`; what else lies in external files is put inside. Errors are as above.
+StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
+                                           const ReadOptions& options = {});
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_ONNX_ONNX_REWRITE_H_

@@ -22,7 +22,7 @@ StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);
 struct TensorSource {
   explicit TensorSource(const ReadOptions& read_options)
       : options(read_options),
-        external(options.external_folder, options.max_external_bytes),
+        external(options.external_folder, options.max_external_bytes, options.external_elements),
         sparse_bytes_left(options.max_sparse_bytes) {}
 
   const ReadOptions options;

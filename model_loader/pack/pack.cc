@@ -9,6 +9,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/format_costs.h"
+#include "model_loader/pack/graph_file.h"
 #include "model_loader/pack/seen_values.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
@@ -67,18 +68,49 @@ StatusOr<size_t> CountZeros(const PackCommand& command, Network& network) {
   return seen.size();
 }
 
+void PrintSizes(const PackCommand& command, int64_t dense_bytes, int64_t stored_bytes, std::ostream& out) {
+  out << command.output.string() << ": weights " << BytesText(dense_bytes) << " dense, " << BytesText(stored_bytes)
+      << " stored (" << RatioText(dense_bytes, stored_bytes) << " smaller)\n";
+}
+
+// A model that runs in regions: whose layers are cut out of its graph where it is served.
+StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
+  if (command.format != "auto") {
+    return Unimplemented(
+        "--format is for models that are planned whole; this one runs in regions, and is packed as a "
+        "graph, whose zeros are left out");
+  }
+  if (!command.calibration.empty()) {
+    return Unimplemented("--calibration is for models that are planned whole; this one runs in regions");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(const PackedGraph graph, PackedGraphOf(onnx));
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  SWIZZLE_RETURN_IF_ERROR(WritePacked(graph, command.output));
+  PrintSizes(command, graph.dense_bytes(), graph.stored_bytes(), terminal.out);
+  return Outcome::kOk;
+}
+
 }  // namespace
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
+  if (const auto* const unplanned = std::get_if<FallbackModel>(&runnable)) {
+    if (unplanned->container == "safetensors") {
+      return Unimplemented(command.model.string(),
+                           ": this checkpoint runs in regions, and cannot be packed: ", unplanned->reason);
+    }
+    StatusOr<Outcome> outcome = PackGraph(command, terminal);
+    if (!outcome.ok()) return Annotate(outcome.status(), command.model.string());
+    return outcome;
+  }
+  auto& model = std::get<LoadedModel>(runnable);
   SWIZZLE_ASSIGN_OR_RETURN(const size_t counted, CountZeros(command, model.network));
   const Refusals refusals = ChangeFormats(model.network, command.format);
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
-  const int64_t dense_bytes = model.network.DenseWeightBytes();
   const int64_t stored_bytes = model.network.StoredWeightBytes();
-  terminal.out << command.output.string() << ": weights " << BytesText(dense_bytes) << " dense, "
-               << BytesText(stored_bytes) << " stored (" << RatioText(dense_bytes, stored_bytes) << " smaller)\n";
+  PrintSizes(command, model.network.DenseWeightBytes(), stored_bytes, terminal.out);
   if (!command.calibration.empty()) {
     terminal.out << "counted the zeros of what layers with sparse weights read: " << counted << " values\n";
   }

@@ -18,6 +18,7 @@
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/graph_file.h"
 #include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
@@ -110,23 +111,28 @@ StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& te
   return Lower(std::move(graph));
 }
 
+// In the form of the output: as one plan where that takes it, else as a graph.
+Status WritePruned(const PruneCommand& command, const std::vector<std::byte>& model) {
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  if (!IsPacked(command.output)) return WriteFileAtomically(command.output, model);
+  const StatusOr<Network> network = NetworkFromOnnx(model);
+  if (network.ok()) return WritePacked(*network, command.output);
+  if (network.status().code() != StatusCode::kUnimplemented) return network.status();
+  SWIZZLE_RETURN_IF_ERROR(fallback::ReadProgram(std::span<const std::byte>(model)).status());
+  return WriteGraph(model, command.output);
+}
+
 Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
-  const ReadOptions options = ReadOptionsFor(command.model);
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> model, ReadFile(command.model, options.max_model_bytes));
+  SWIZZLE_ASSIGN_OR_RETURN(OnnxModel file, ReadOnnxModel(command.model));
+  std::vector<std::byte> model = std::move(file.bytes);
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
     pruner.Prune({weight.names, weight.shape, weight.outputs_last, weight.taps()}, elements);
   };
   const bool calibrated = !command.calibration.empty();
-  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, options, terminal, pruner)
-                                             : RewriteOnnxWeights(model, prune, options));
+  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, file.options, terminal, pruner)
+                                             : RewriteOnnxWeights(model, prune, file.options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
-  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  if (IsPacked(command.output)) {
-    SWIZZLE_ASSIGN_OR_RETURN(const Network network, NetworkFromOnnx(model));
-    SWIZZLE_RETURN_IF_ERROR(WritePacked(network, command.output));
-  } else {
-    SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, model));
-  }
+  SWIZZLE_RETURN_IF_ERROR(WritePruned(command, model));
   std::error_code ignored;
   if (calibrated) std::filesystem::remove_all(KeptFolder(command), ignored);
   return {};
@@ -237,7 +243,7 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
     options.progress = [&](const std::string& layer) { line->Replace(Concat("Pruning ", layer, " ...")); };
   }
   Pruner pruner(std::move(options));
-  const bool loaded = IsPacked(command.model) || IsCheckpoint(command.model);
+  const bool loaded = IsCheckpoint(command.model) || (IsPacked(command.model) && !HoldsGraph(command.model));
   const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
   line.reset();
   if (!status.ok()) {

@@ -23,11 +23,13 @@
 #include "model_loader/onnx/onnx_writer.h"
 #include "model_loader/pack/calibration_data.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/graph_file.h"
 #include "model_loader/pack/network_runner.h"
 #include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/quantising/quantiser.h"
+#include "model_loader/safetensors/checkpoint.h"
 
 namespace swizzle::pack {
 namespace {
@@ -247,13 +249,10 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
   if (std::filesystem::is_directory(command.calibration, error)) {
     return InvalidArgument("a model of any graph takes its calibration data from an .npz file");
   }
-  if (command.output.extension() == ".swz") {
-    return Unimplemented("only models that are planned whole become .swz files; write an .onnx file");
-  }
-  const ReadOptions options = ReadOptionsFor(command.model);
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> file, ReadFile(command.model, options.max_model_bytes));
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel file, ReadOnnxModel(command.model));
   const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(file, as_they_are, options));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole,
+                           RewriteOnnxWeights(file.bytes, as_they_are, file.options));
   SWIZZLE_ASSIGN_OR_RETURN(const auto program, fallback::ReadProgram(std::span<const std::byte>(whole)));
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
@@ -262,7 +261,7 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
   {
     ProgressLine line(terminal, "");
     const ScaleChoice choice{command.observer, Skips(command),
-                             [&](const char* round) { line.Replace(Concat(round, " ...")); }};
+                             [&](const std::string& round) { line.Replace(Concat(round, " ...")); }};
     SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
   std::map<std::string, RoundedActivation> activations;
@@ -278,7 +277,7 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& t
     }
   }
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.output, made.model));
+  SWIZZLE_RETURN_IF_ERROR(WriteGraph(made.model, command.output));
   return LayersText(command, made.layers, [&](const std::string& input) { return scales.at(input).decibels; });
 }
 
@@ -290,7 +289,7 @@ bool IsQuantised(const Network& network) {
 
 StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
   StatusOr<LoadedModel> loaded = LoadModel(command.model);
-  if (loaded.status().code() == StatusCode::kUnimplemented && command.model.extension() == ".onnx") {
+  if (loaded.status().code() == StatusCode::kUnimplemented && !IsCheckpoint(command.model)) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, QuantizeLayers(command, terminal));
     terminal.out << summary;
     return Outcome::kOk;

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -9,41 +7,17 @@
 #include "model_loader/files/npz.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
+#include "model_loader/pack/comparison.h"
 #include "model_loader/pack/input_arrays.h"
 #include "model_loader/pack/network_runner.h"
 #include "model_loader/pack/text_table.h"
-#include "model_loader/plan/run/token_packing.h"
+#include "model_loader/pack/validate_programs.h"
 #include "nlohmann/json.hpp"
 
 namespace swizzle::pack {
 namespace {
 
 constexpr uint32_t kSeed = 1;
-
-// How far one output of the two models is apart, over all samples.
-struct Difference {
-  std::string output;
-  double largest_difference = 0.0;
-  double largest_magnitude = 0.0;  // of the reference
-
-  double relative() const {
-    if (largest_difference == 0.0) return 0.0;
-    return largest_magnitude == 0.0 ? std::numeric_limits<double>::infinity() : largest_difference / largest_magnitude;
-  }
-};
-
-void Compare(std::span<const float> reference, std::span<const float> candidate, Difference& difference) {
-  for (size_t i = 0; i < reference.size(); ++i) {
-    // Equal infinities differ by nothing; whatever else is not finite differs without bound.
-    const double distance = std::abs(double{reference[i]} - double{candidate[i]});
-    const bool same = reference[i] == candidate[i] || (std::isnan(reference[i]) && std::isnan(candidate[i]));
-    const double bounded = std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity();
-    if (!same) difference.largest_difference = std::max(difference.largest_difference, bounded);
-    if (std::isfinite(reference[i])) {
-      difference.largest_magnitude = std::max(difference.largest_magnitude, std::abs(double{reference[i]}));
-    }
-  }
-}
 
 // Where each of `wanted` stands in `ports`. INVALID_ARGUMENT where one is missing or has other dimensions.
 StatusOr<std::vector<size_t>> Match(const std::vector<NetworkPort>& wanted, const std::vector<NetworkPort>& ports) {
@@ -82,20 +56,6 @@ struct Samples {
   int64_t length = 0;  // of sequences; 0: some
 };
 
-// How many rows each model puts into the class that they are labelled with.
-struct Top1 {
-  int64_t rows = 0, reference = 0, candidate = 0;
-
-  double points(int64_t right) const { return 100.0 * static_cast<double>(right) / static_cast<double>(rows); }
-  double lost() const { return points(reference) - points(candidate); }
-};
-
-struct Comparison {
-  int64_t samples = 0;                  // batches that both ran
-  std::vector<Difference> differences;  // by output of the reference
-  std::optional<Top1> top1;             // where there are labels
-};
-
 StatusOr<Samples> ReadInputs(const std::filesystem::path& file, const Network& network) {
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays arrays, ReadNpz(file));
   SWIZZLE_RETURN_IF_ERROR(CheckNames(arrays, network.inputs));
@@ -118,48 +78,15 @@ StatusOr<Samples> ReadInputs(const std::filesystem::path& file, const Network& n
   return samples;
 }
 
-// The classes of `rows` rows, each below `classes`.
-StatusOr<std::vector<int64_t>> ReadLabels(const std::filesystem::path& file, int64_t rows, int64_t classes) {
-  SWIZZLE_ASSIGN_OR_RETURN(const NpyArray array, ReadNpy(file));
-  if (array.dtype != DType::kInt64 && array.dtype != DType::kInt32) {
-    return InvalidArgument(file.string(), ": labels are ", DTypeName(array.dtype), "; save array.astype('<i8')");
-  }
-  if (array.shape != Shape{rows}) {
-    return InvalidArgument(file.string(), ": labels are ", ShapeText(array.shape), "; they must be ", ShapeText({rows}),
-                           ", one for each row of the inputs");
-  }
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t label = WholeAt(array.view(), i);
-    if (label < 0 || label >= classes) {
-      return InvalidArgument(file.string(), ": label ", i, " is ", label, "; the model's classes are 0 to ",
-                             classes - 1);
-    }
-    labels.push_back(label);
-  }
-  return labels;
-}
-
 // Classes are what an output has for each row, so that there can be only one.
-StatusOr<std::vector<int64_t>> ReadLabels(const std::filesystem::path& file, const Samples& samples,
-                                          const NetworkRunner& runner) {
+StatusOr<std::vector<int64_t>> LabelsFor(const std::filesystem::path& file, const Samples& samples,
+                                         const NetworkRunner& runner) {
   const std::vector<NetworkPort>& outputs = runner.outputs();
   if (outputs.size() != 1 || runner.network().values[outputs[0].value].per_token) {
     return InvalidArgument("--labels asks for a model whose one output is a score for each class; this one has ",
                            outputs.size(), outputs.size() == 1 ? " output, of each token" : " outputs");
   }
   return ReadLabels(file, samples.batches * runner.batch(), runner.network().values[outputs[0].value].elements());
-}
-
-// How many rows of `scores` are greatest where their label says.
-int64_t CountRight(std::span<const float> scores, std::span<const int64_t> labels) {
-  const size_t classes = scores.size() / labels.size();
-  int64_t right = 0;
-  for (size_t row = 0; row < labels.size(); ++row) {
-    const auto of_row = scores.subspan(row * classes, classes);
-    right += std::ranges::max_element(of_row) - of_row.begin() == labels[row] ? 1 : 0;
-  }
-  return right;
 }
 
 void FillInputs(const NetworkRunner& runner, const Samples& samples, int64_t batch, std::mt19937& random,
@@ -195,7 +122,7 @@ StatusOr<Comparison> CompareModels(NetworkRunner& reference, NetworkRunner& cand
     SWIZZLE_ASSIGN_OR_RETURN(const auto expected, reference.Run(inputs));
     SWIZZLE_ASSIGN_OR_RETURN(const auto actual, candidate.Run(candidate_inputs));
     for (size_t i = 0; i < expected.size(); ++i) {
-      Compare(expected[i], actual[output_places[i]], comparison.differences[i]);
+      comparison.differences[i].See(expected[i], actual[output_places[i]]);
     }
     if (!comparison.top1) continue;
     const auto labels = std::span(samples.labels).subspan(static_cast<size_t>(batch) * rows, rows);
@@ -212,10 +139,8 @@ StatusOr<NetworkRunner> NewRunner(const std::filesystem::path& file, Network net
   return runner;
 }
 
-StatusOr<Comparison> RunBoth(const ValidateCommand& command) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel dense, LoadModel(command.reference));
-  SWIZZLE_ASSIGN_OR_RETURN(LoadedModel packed, LoadModel(command.candidate));
+StatusOr<Comparison> RunPlans(const ValidateCommand& command, const Devices& devices, LoadedModel dense,
+                              LoadedModel packed) {
   Samples samples;
   samples.batches = command.samples;
   if (!command.inputs.empty()) {
@@ -232,9 +157,21 @@ StatusOr<Comparison> RunBoth(const ValidateCommand& command) {
     if (!in_range.ok()) return Annotate(in_range, command.inputs.string());
   }
   if (!command.labels.empty()) {
-    SWIZZLE_ASSIGN_OR_RETURN(samples.labels, ReadLabels(command.labels, samples, reference));
+    SWIZZLE_ASSIGN_OR_RETURN(samples.labels, LabelsFor(command.labels, samples, reference));
   }
   return CompareModels(reference, candidate, samples);
+}
+
+StatusOr<Comparison> RunBoth(const ValidateCommand& command) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel dense, LoadRunnableModel(command.reference));
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel packed, LoadRunnableModel(command.candidate));
+  auto* const reference = std::get_if<LoadedModel>(&dense);
+  auto* const candidate = std::get_if<LoadedModel>(&packed);
+  if (reference != nullptr && candidate != nullptr) {
+    return RunPlans(command, devices, std::move(*reference), std::move(*candidate));
+  }
+  return ComparePrograms(command, devices, std::move(dense), std::move(packed));
 }
 
 // With labels what counts is how often both are right, else how far their outputs are apart.

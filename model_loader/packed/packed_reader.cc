@@ -139,6 +139,14 @@ Status Place(uint64_t arrays_begin, uint64_t file_bytes, PlacedArray& placed) {
 StatusOr<std::vector<PlacedArray>> PlaceArrays(const Contents& contents, uint64_t file_bytes) {
   const uint64_t arrays_begin = AlignedUp(contents.header_end);
   std::vector<PlacedArray> arrays;
+  const packed::Graph& graph = contents.header.graph();
+  if (contents.header.has_graph()) arrays.push_back({.what = "the bytes of the graph", .array = &graph.model()});
+  for (int i = 0; i < graph.tensors_size(); ++i) {
+    const packed::Elements& tensor = graph.tensors(i);
+    if (tensor.has_occupied())
+      arrays.push_back({.what = Concat("tensor ", i, ": its bits"), .array = &tensor.occupied()});
+    arrays.push_back({.what = Concat("tensor ", i, ": its values"), .array = &tensor.values()});
+  }
   for (int i = 0; i < contents.header.weights_size(); ++i) {
     ForEachArray(contents.header.weights(i), [&](const std::string& name, const packed::Array& array) {
       arrays.push_back({.what = Concat("weight ", i, ": its ", name), .array = &array});
@@ -274,6 +282,49 @@ class MatrixParts final : public PartSource {
   int read_ = 0;
 };
 
+// Likewise of a graph.
+class GraphUnpacker {
+ public:
+  GraphUnpacker(std::span<const std::byte> file, const Contents& contents)
+      : graph_(contents.header.graph()), file_(file), arrays_begin_(AlignedUp(contents.header_end)) {}
+
+  StatusOr<PackedGraph> Run() const {
+    PackedGraph graph;
+    SWIZZLE_ASSIGN_OR_RETURN(graph.model, BytesOf(graph_.model(), DType::kUint8));
+    for (int i = 0; i < graph_.tensors_size(); ++i) {
+      StatusOr<CompressedElements> tensor = Unpack(graph_.tensors(i));
+      if (!tensor.ok()) return Annotate(tensor.status(), Concat("tensor ", i));
+      graph.tensors.push_back(*std::move(tensor));
+    }
+    return graph;
+  }
+
+ private:
+  StatusOr<CompressedElements> Unpack(const packed::Elements& proto) const {
+    CompressedElements made{proto.elements(), proto.element_bytes(), proto.filler(), {}, {}};
+    if (proto.has_occupied()) {
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bits, BytesOf(proto.occupied(), DType::kUint64));
+      made.occupied.resize(bits.size() / sizeof(uint64_t));
+      if (!bits.empty()) std::memcpy(made.occupied.data(), bits.data(), made.occupied.size() * sizeof(uint64_t));
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(made.values, BytesOf(proto.values(), DType::kUint8));
+    SWIZZLE_RETURN_IF_ERROR(made.Validate());
+    return made;
+  }
+
+  StatusOr<std::vector<std::byte>> BytesOf(const packed::Array& array, DType type) const {
+    if (array.type() != PackedType(type) || array.bytes() % ElementBytes(type) != 0) {
+      return InvalidArgument("an array of its is not one of ", DTypeName(type));
+    }
+    const auto bytes = file_.subspan(arrays_begin_ + array.offset(), array.bytes());
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  }
+
+  const packed::Graph& graph_;
+  const std::span<const std::byte> file_;
+  const uint64_t arrays_begin_;
+};
+
 // Builds the network from a header whose arrays have been checked to lie in the file.
 class Unpacker {
  public:
@@ -370,13 +421,25 @@ class Unpacker {
 
 }  // namespace
 
-StatusOr<Network> ReadPacked(std::span<const std::byte> file) {
+StatusOr<PackedModel> ReadPackedModel(std::span<const std::byte> file) {
   SWIZZLE_ASSIGN_OR_RETURN(const Contents contents, ReadHeader(file));
   SWIZZLE_RETURN_IF_ERROR(CheckDenseSizes(contents.header));
   SWIZZLE_RETURN_IF_ERROR(CheckArrays(file, contents));
+  if (contents.header.has_graph()) {
+    if (contents.header.layers_size() > 0 || contents.header.weights_size() > 0) {
+      return InvalidArgument("the packed model has both a graph and layers");
+    }
+    return GraphUnpacker(file, contents).Run();
+  }
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Unpacker(file, contents).Run());
   SWIZZLE_RETURN_IF_ERROR(network.Validate());
-  return network;
+  return PackedModel(std::move(network));
+}
+
+StatusOr<Network> ReadPacked(std::span<const std::byte> file) {
+  SWIZZLE_ASSIGN_OR_RETURN(PackedModel model, ReadPackedModel(file));
+  if (auto* const network = std::get_if<Network>(&model)) return std::move(*network);
+  return Unimplemented("the packed model holds a graph, which runs in regions");
 }
 
 }  // namespace swizzle

@@ -6,30 +6,13 @@
 #include "kernels/base/field_count.h"
 #include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
+#include "model_loader/packed/array_writer.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
 #include "model_loader/packed/packed_quantisation.h"
 
 namespace swizzle {
 namespace {
-
-// Appends arrays to one run of bytes, each aligned to its start, and describes them.
-class ArrayWriter {
- public:
-  void Add(DType type, std::span<const std::byte> bytes, packed::Array& array) {
-    bytes_.resize(AlignedUp(bytes_.size()));
-    array.set_type(PackedType(type));
-    array.set_offset(bytes_.size());
-    array.set_bytes(bytes.size());
-    array.set_checksum(Checksum(bytes));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
 
 class MatrixWriter final : public PartSink {
  public:
@@ -148,22 +131,8 @@ packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
 
 StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
   ArrayWriter arrays;
-  const std::string header = PackHeader(network, arrays).SerializeAsString();
-  if (header.size() > kMaxPackedHeaderBytes) {
-    return MakeError(StatusCode::kResourceExhausted, "the description of the network takes ", header.size(),
-                     " bytes; a packed file holds at most ", kMaxPackedHeaderBytes);
-  }
-  PackedPrefix prefix;
-  prefix.header_bytes = static_cast<uint32_t>(header.size());
-  prefix.header_checksum = HeaderChecksum(prefix, std::as_bytes(std::span(header)));
-
-  const size_t header_end = sizeof(prefix) + header.size();
-  const size_t arrays_begin = arrays.bytes().empty() ? header_end : AlignedUp(header_end);
-  std::vector<std::byte> file(arrays_begin + arrays.bytes().size());
-  std::memcpy(file.data(), &prefix, sizeof(prefix));
-  std::memcpy(file.data() + sizeof(prefix), header.data(), header.size());
-  if (!arrays.bytes().empty()) std::memcpy(file.data() + arrays_begin, arrays.bytes().data(), arrays.bytes().size());
-  return file;
+  const packed::Header header = PackHeader(network, arrays);
+  return PackedFile(header, arrays, kNetworkVersion);
 }
 
 Status WritePacked(const Network& network, const std::filesystem::path& file) {

@@ -24,6 +24,13 @@ void Seal(Bytes arrays, packed::Array& array) {
 }
 
 void SealArrays(Bytes arrays, packed::Header& header) {
+  if (header.has_graph()) {
+    Seal(arrays, *header.mutable_graph()->mutable_model());
+    for (packed::Elements& tensor : *header.mutable_graph()->mutable_tensors()) {
+      if (tensor.has_occupied()) Seal(arrays, *tensor.mutable_occupied());
+      Seal(arrays, *tensor.mutable_values());
+    }
+  }
   for (packed::Weight& weight : *header.mutable_weights()) {
     if (weight.has_dense()) Seal(arrays, *weight.mutable_dense()->mutable_values());
     if (weight.has_csr()) {
@@ -61,8 +68,13 @@ std::vector<std::byte> Sealed(Bytes file) {
 }
 
 void Read(Bytes file) {
-  const auto network = ReadPacked(file);
-  SWIZZLE_CHECK(network.ok() || !network.status().message().empty());
+  const auto model = ReadPackedModel(file);
+  SWIZZLE_CHECK(model.ok() || !model.status().message().empty());
+  if (!model.ok() || !std::holds_alternative<PackedGraph>(*model)) return;
+  for (const CompressedElements& tensor : std::get<PackedGraph>(*model).tensors) {
+    if (tensor.dense_bytes() > (int64_t{1} << 24)) continue;
+    SWIZZLE_CHECK(std::ssize(tensor.Expanded()) == tensor.dense_bytes());
+  }
 }
 
 }  // namespace

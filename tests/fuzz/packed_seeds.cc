@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/format/format_row.h"
+#include "model_loader/packed/packed_graph.h"
 #include "model_loader/packed/packed_writer.h"
 #include "tests/support/random_detector.h"
 #include "tests/support/random_encoder.h"
@@ -43,6 +44,12 @@ int main(int argc, char** argv) {
   const auto encoder = swizzle::testing::MakeRandomEncoder({});
   if (!swizzle::WritePacked(encoder, folder / "encoder.swz").ok()) return 1;
   if (!swizzle::WritePacked(swizzle::testing::MakeRandomDetector(6), folder / "detector.swz").ok()) return 1;
+  swizzle::PackedGraph graph{std::vector<std::byte>(100, std::byte{7}), {}};
+  std::vector<std::byte> elements(200, std::byte{1});
+  graph.tensors.push_back(swizzle::Compressed(elements, 1));
+  for (size_t i = 8; i < elements.size(); ++i) elements[i] = std::byte{0};
+  graph.tensors.push_back(swizzle::Compressed(elements, 4));
+  if (!swizzle::WritePacked(graph, folder / "graph.swz").ok()) return 1;
   for (const swizzle::FormatRow& row : swizzle::FormatRows()) {
     if (!row.traits.has_values) continue;
     const std::string name = swizzle::Concat(row.traits.name, ".swz");

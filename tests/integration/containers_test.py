@@ -1,15 +1,19 @@
 """Models whose weights are not in the ONNX file itself, or are sparse there, as the onnx package writes them: outputs
 equal ONNX Runtime's, and the tools and the server open them."""
 
+import json
+
 import numpy
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 from tritonclient.grpc import InferenceServerClient, InferInput
 
+import make_architectures
 import make_models
+import vision_architectures  # noqa: F401, adds to make_architectures.SMALL
 from command_line_test import pack
-from conformance_test import TOLERANCE, check, draw_inputs, expected_outputs
+from conformance_test import TOLERANCE, check, draw_inputs, expected_outputs, run_model
 
 NAMES = ('sparse', 'mobilenet_v1', 'linear', 'arithmetic')
 
@@ -80,6 +84,27 @@ def test_pack_prune_validate_inspect(container, tmp_path):
         numpy.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize('external', (False, True))
+@pytest.mark.parametrize('name', ('vit', 'yolov5', 'whisper_encoder'))
+def test_packs_what_runs_in_regions(name, external, tmp_path):
+    model = make_architectures.build(name, make_architectures.SMALL[name], sparsity=0.9)
+    inputs = draw_inputs(model)
+    model_file, packed = tmp_path / 'model.onnx', tmp_path / 'packed.swz'
+    onnx.save(model, model_file)
+    expected = expected_outputs(model_file, inputs)
+    if external:
+        save_external(model, model_file, location='weights.bin')
+    pack('pack', model_file, packed)
+    if external:
+        (tmp_path / 'weights.bin').unlink()
+    else:
+        assert packed.stat().st_size < 0.8 * model_file.stat().st_size  # layers of few channels have no zeros
+    report = json.loads(pack('inspect', packed, '-o', 'json', '--tuning-budget=0'))
+    assert report['container'] == 'swz'
+    for output, array in run_model(packed, inputs, tmp_path)[0].items():
+        assert numpy.abs(array - expected[output]).max() <= 2e-4 * numpy.abs(expected[output]).max()
+
+
 def test_data_that_is_not_beside_the_model(tmp_path):
     (tmp_path / 'model').mkdir()
     model_file, data = tmp_path / 'model' / 'model.onnx', tmp_path / 'model' / 'weights.bin'
@@ -105,6 +130,10 @@ def test_server(repository, start):
     repository.file('sparse', 'model.onnx',
                     with_sparse_initializers(make_models.build('sparse', 17), True).SerializeToString())
     repository.file('broken', 'model.onnx', directory / 'model.onnx')
+    in_regions = make_architectures.build('vit', make_architectures.SMALL['vit'], sparsity=0.9)
+    onnx.save(in_regions, directory / 'vit.onnx')
+    (repository.directory / 'vit' / '1').mkdir(parents=True)
+    pack('pack', directory / 'vit.onnx', repository.directory / 'vit' / '1' / 'model.swz')
     server = start(repository)
     client = InferenceServerClient(server.grpc)
     arrays = [InferInput(name, array.shape, 'FP32') for name, array in inputs.items()]
@@ -115,5 +144,14 @@ def test_server(repository, start):
         for output, array in expected.items():
             difference = numpy.abs(result.as_numpy(output) - array).max() / numpy.abs(array).max()
             assert difference <= TOLERANCE, f'{name}: {output}: {difference}'
+    images = draw_inputs(in_regions)
+    expected = expected_outputs(directory / 'vit.onnx', images)
+    (name, array), = images.items()
+    tensor = InferInput(name, array.shape, 'FP32')
+    tensor.set_data_from_numpy(array)
+    result = client.infer('vit', [tensor])
+    assert client.get_model_metadata('vit').platform == 'swizzle_swz'
+    for output, array in expected.items():
+        numpy.testing.assert_allclose(result.as_numpy(output), array, rtol=1e-3, atol=1e-4)
     assert not client.is_model_ready('broken')
     assert "its external file 'weights.bin' is not there" in server.log()

@@ -3,6 +3,8 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "model_loader/onnx/onnx_rewrite.h"
+#include "model_loader/packed/packed_graph.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -86,6 +88,35 @@ TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
   EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
   EXPECT_THAT(node("Bernoulli"),
               IsError(StatusCode::kUnimplemented, "m.onnx: operator Bernoulli (opset 17, node 'y_node')"));
+}
+
+// What the model is packed as says nothing of whether a plan takes it.
+TEST(LoaderTest, OpensPackedGraphs) {
+  const TemporaryFolder folder;
+  const auto packed = [&](const std::string& op) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 8}).Counting("w", {8, 16}).Node("MatMul", {"x", "w"}, {"h"});
+    const auto detached = DetachInitializers(builder.Node(op, {"h"}, {"y"}).Output("y").Bytes(), /*least_bytes=*/1);
+    SWIZZLE_CHECK(detached.ok() && detached->tensors.size() == 1);
+    const PackedGraph graph{detached->model, {Compressed(detached->tensors[0].bytes, sizeof(float))}};
+    SWIZZLE_CHECK(WritePacked(graph, folder / "m.swz").ok());
+    return LoadRunnableModel(folder / "m.swz");
+  };
+  const auto planned = packed("Relu");
+  ASSERT_THAT(planned, IsOk());
+  const auto& loaded = std::get<LoadedModel>(*planned);
+  EXPECT_EQ(loaded.container, "swz");
+  const std::vector<float> weight = loaded.network.weights[0].ToDense().values;
+  EXPECT_EQ(weight[1], 17.0f);  // outputs are rows
+  const auto unplanned = packed("Erf");
+  ASSERT_THAT(unplanned, IsOk());
+  const auto& fallback = std::get<FallbackModel>(*unplanned);
+  EXPECT_EQ(fallback.container, "swz");
+  EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
+  EXPECT_EQ(fallback.program->weight_bytes(), 8 * 16 * 4);
+  EXPECT_THAT(LoadRunnableModel(folder / "m.swz", {.external_bytes = 511}),
+              IsError(StatusCode::kInvalidArgument, "takes the model above its limit"));
+  EXPECT_THAT(packed("Bernoulli"), IsError(StatusCode::kUnimplemented, "m.swz: operator Bernoulli"));
 }
 
 TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {

@@ -1,0 +1,25 @@
+// Files of models that run in regions: what the tool makes of one is an ONNX model, and becomes a file of either kind.
+#ifndef SWIZZLE_MODEL_LOADER_PACK_GRAPH_FILE_H_
+#define SWIZZLE_MODEL_LOADER_PACK_GRAPH_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "model_loader/load/loader.h"
+#include "model_loader/packed/packed_graph.h"
+
+namespace swizzle::pack {
+
+// Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
+StatusOr<PackedGraph> PackedGraphOf(const OnnxModel& model);
+
+// Packed where `file` ends in .swz, else as it is. REQUIRES: nothing of the model is external.
+Status WriteGraph(std::span<const std::byte> model, const std::filesystem::path& file);
+
+// Whether it is a packed file, and of a graph. What can't be read is none.
+bool HoldsGraph(const std::filesystem::path& file);
+
+}  // namespace swizzle::pack
+
+#endif  // SWIZZLE_MODEL_LOADER_PACK_GRAPH_FILE_H_

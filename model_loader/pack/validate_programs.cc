@@ -1,0 +1,202 @@
+#include "model_loader/pack/validate_programs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "model_loader/calibration/row_batches.h"
+#include "model_loader/fallback/load.h"
+#include "model_loader/regions/plan_regions.h"
+#include "model_loader/semantics/element_types.h"
+
+namespace swizzle::pack {
+namespace {
+
+using fallback::Array;
+
+constexpr uint32_t kSeed = 1;
+constexpr int64_t kRowsAtOnce = 8;
+
+using ProgramPointer = std::shared_ptr<const fallback::Program>;
+
+// Of a model that one plan takes whole the same graph, read again.
+StatusOr<ProgramPointer> ProgramOf(const std::filesystem::path& file, RunnableModel model) {
+  if (auto* const unplanned = std::get_if<FallbackModel>(&model)) return std::move(unplanned->program);
+  if (std::get<LoadedModel>(model).container == "swz") {
+    return Unimplemented(file.string(),
+                         ": it was packed as one plan, and the other model runs in regions: compare it "
+                         "with the model that it was packed from");
+  }
+  model = {};
+  return fallback::ReadProgram(file);
+}
+
+// Two programs of the same inputs and outputs, ready to run.
+struct Pair {
+  ProgramPointer program;  // the reference's
+  std::unique_ptr<fallback::ProgramRunner> reference, candidate;
+  std::vector<size_t> input_places;   // of the candidate's inputs among the reference's
+  std::vector<size_t> output_places;  // of the reference's outputs among the candidate's
+};
+
+StatusOr<std::vector<size_t>> Match(const std::vector<fallback::Port>& wanted,
+                                    const std::vector<fallback::Port>& ports) {
+  std::vector<size_t> places;
+  for (const fallback::Port& port : wanted) {
+    const auto same = std::ranges::find(ports, port.name, &fallback::Port::name);
+    if (same == ports.end()) return InvalidArgument("only one of the models has '", port.name, "'");
+    places.push_back(static_cast<size_t>(same - ports.begin()));
+  }
+  if (wanted.size() != ports.size()) return InvalidArgument("the models have other numbers of inputs or outputs");
+  return places;
+}
+
+StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(ProgramPointer program,
+                                                             const regions::RegionBackends& backends) {
+  const PlanOptions options{.tuning_budget = absl::ZeroDuration()};
+  return regions::PlanRegions(std::move(program), backends, options).NewRunner(backends.host, /*threads=*/0);
+}
+
+StatusOr<Pair> MakePair(const ValidateCommand& command, const Devices& devices, RunnableModel reference,
+                        RunnableModel candidate) {
+  Pair pair;
+  SWIZZLE_ASSIGN_OR_RETURN(pair.program, ProgramOf(command.reference, std::move(reference)));
+  SWIZZLE_ASSIGN_OR_RETURN(const ProgramPointer other, ProgramOf(command.candidate, std::move(candidate)));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.input_places, Match(other->inputs(), pair.program->inputs()));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.output_places, Match(pair.program->outputs(), other->outputs()));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.reference, NewRunner(pair.program, devices.cpu()));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.candidate, NewRunner(other, {devices.cpu(), devices.main_gpu(), devices.functions()}));
+  return pair;
+}
+
+// One batch of real numbers, or bytes, of the sizes that the model declares.
+StatusOr<NpyArray> DrawInput(const fallback::Port& port, std::mt19937& random) {
+  const DType dtype = port.dtype.value_or(DType::kFloat32);
+  Shape shape = port.shape.value_or(Shape{-1});
+  if (!shape.empty() && shape[0] < 0) shape[0] = 1;
+  if (std::ranges::any_of(shape, [](int64_t size) { return size < 0; })) {
+    return InvalidArgument("input '", port.name, "' is ", ShapeText(*port.shape),
+                           ", whose free sizes nothing says: give --inputs=FILE.npz");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+  NpyArray array{dtype, shape, std::vector<std::byte>(static_cast<size_t>(elements) * ElementBytes(dtype))};
+  std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int> byte(0, 255);
+  if (dtype == DType::kFloat32) {
+    for (size_t at = 0; at < array.bytes.size(); at += sizeof(float)) {
+      const float value = normal(random);
+      std::memcpy(&array.bytes[at], &value, sizeof(value));
+    }
+  } else if (dtype == DType::kUint8) {
+    std::ranges::generate(array.bytes, [&] { return static_cast<std::byte>(byte(random)); });
+  } else {
+    return InvalidArgument("input '", port.name, "' is ", DTypeName(dtype),
+                           ", of which nothing says what it may hold: give --inputs=FILE.npz");
+  }
+  return array;
+}
+
+StatusOr<NpyArrays> DrawInputs(const fallback::Program& program, std::mt19937& random) {
+  NpyArrays arrays;
+  for (const fallback::Port& port : program.inputs()) {
+    SWIZZLE_ASSIGN_OR_RETURN(arrays[port.name], DrawInput(port, random));
+  }
+  return arrays;
+}
+
+StatusOr<std::vector<float>> FloatsOf(const std::string& name, const Array& array) {
+  if (array.dtype == DType::kString || array.IsSequence()) {
+    return Unimplemented("output '", name, "' is no array of numbers, which nothing compares");
+  }
+  std::vector<float> floats;
+  floats.reserve(static_cast<size_t>(array.elements()));
+  VisitElementType(array.dtype, [&]<typename T>(T) {
+    for (const T element : array.As<T>()) floats.push_back(static_cast<float>(Widened(element)));
+  });
+  return floats;
+}
+
+// Compares batch after batch.
+class Comparer {
+ public:
+  Comparer(Pair& pair, const std::filesystem::path& labels) : pair_(pair), labels_file_(labels) {
+    for (const fallback::Port& port : pair.program->outputs()) result_.differences.push_back({.output = port.name});
+  }
+
+  // rows: of all batches, which labels are for.
+  Status See(const std::vector<TensorView>& inputs, int64_t rows) {
+    std::vector<TensorView> candidate_inputs;
+    for (const size_t place : pair_.input_places) candidate_inputs.push_back(inputs[place]);
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> expected, pair_.reference->Run(inputs));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> actual, pair_.candidate->Run(candidate_inputs));
+    ++result_.samples;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Array& other = actual[pair_.output_places[i]];
+      const std::string& name = result_.differences[i].output;
+      if (expected[i].shape != other.shape) {
+        return InvalidArgument("output '", name, "' is ", ShapeText(expected[i].shape), " of the reference and ",
+                               ShapeText(other.shape), " of the candidate, in batch ", result_.samples);
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> reference, FloatsOf(name, expected[i]));
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> candidate, FloatsOf(name, other));
+      result_.differences[i].See(reference, candidate);
+      if (!labels_file_.empty()) SWIZZLE_RETURN_IF_ERROR(CountLabels(expected[i].shape, rows, reference, candidate));
+    }
+    return {};
+  }
+
+  Comparison result() && { return std::move(result_); }
+
+ private:
+  Status CountLabels(const Shape& shape, int64_t rows, std::span<const float> reference,
+                     std::span<const float> candidate) {
+    if (result_.differences.size() != 1 || shape.size() != 2 || rows == 0) {
+      return InvalidArgument("--labels asks for a model whose one output is [rows, classes], a score for each class; ",
+                             result_.differences.size() == 1 ? Concat("this one's is ", ShapeText(shape))
+                                                             : Concat("this one has ", result_.differences.size()));
+    }
+    if (!result_.top1) {
+      SWIZZLE_ASSIGN_OR_RETURN(labels_, ReadLabels(labels_file_, rows, shape[1]));
+      result_.top1 = Top1{.rows = rows};
+    }
+    const auto of_batch = std::span(labels_).subspan(labelled_, static_cast<size_t>(shape[0]));
+    labelled_ += of_batch.size();
+    result_.top1->reference += CountRight(reference, of_batch);
+    result_.top1->candidate += CountRight(candidate, of_batch);
+    return {};
+  }
+
+  Pair& pair_;
+  const std::filesystem::path& labels_file_;
+  std::vector<int64_t> labels_;
+  size_t labelled_ = 0;  // rows that were compared
+  Comparison result_;
+};
+
+}  // namespace
+
+StatusOr<Comparison> ComparePrograms(const ValidateCommand& command, const Devices& devices, RunnableModel reference,
+                                     RunnableModel candidate) {
+  SWIZZLE_ASSIGN_OR_RETURN(Pair pair, MakePair(command, devices, std::move(reference), std::move(candidate)));
+  Comparer comparer(pair, command.labels);
+  if (command.inputs.empty()) {
+    std::mt19937 random(kSeed);
+    for (int i = 0; i < command.samples; ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays arrays, DrawInputs(*pair.program, random));
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, InputsAmong(*pair.program, arrays));
+      SWIZZLE_RETURN_IF_ERROR(comparer.See(inputs, /*rows=*/0));
+    }
+    return std::move(comparer).result();
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays arrays, ReadNpz(command.inputs));
+  const StatusOr<RowBatches> batches = RowBatches::Of(*pair.program, arrays, kRowsAtOnce);
+  if (!batches.ok()) return Annotate(batches.status(), command.inputs.string());
+  for (int64_t i = 0; i < batches->size(); ++i) {
+    SWIZZLE_RETURN_IF_ERROR(comparer.See(batches->Batch(i), batches->rows()));
+  }
+  return std::move(comparer).result();
+}
+
+}  // namespace swizzle::pack

@@ -1,0 +1,54 @@
+// A model of any graph as packed files hold it: an ONNX model, and apart from it the elements of its initializers,
+// compressed by leaving out those that are the most common one. That is 0 in what is pruned, and the zero point in what
+// is quantised besides. Every bit of an element is kept. Value types, pure functions.
+#ifndef SWIZZLE_MODEL_LOADER_PACKED_PACKED_GRAPH_H_
+#define SWIZZLE_MODEL_LOADER_PACKED_PACKED_GRAPH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace swizzle {
+
+struct CompressedElements {
+  int64_t elements = 0;
+  int32_t element_bytes = 1;       // 1, 2, 4 or 8
+  uint64_t filler = 0;             // the bits of what is left out, the least significant ones
+  std::vector<uint64_t> occupied;  // a bit for each element, from the least significant on; empty: none is left out
+  std::vector<std::byte> values;   // of the elements whose bits are set
+
+  int64_t dense_bytes() const { return elements * element_bytes; }
+  int64_t stored_bytes() const;
+  // INVALID_ARGUMENT where the parts do not fit each other.
+  Status Validate() const;
+  // REQUIRES: it is valid.
+  std::vector<std::byte> Expanded() const;
+};
+
+// Whichever of both forms is the smaller. REQUIRES: whole elements of 1, 2, 4 or 8 bytes.
+CompressedElements Compressed(std::span<const std::byte> elements, int32_t element_bytes);
+
+struct PackedGraph {
+  std::vector<std::byte> model;  // onnx.ModelProto, whose external file "i" is tensors[i]
+  std::vector<CompressedElements> tensors;
+
+  int64_t dense_bytes() const;  // of tensors
+  int64_t stored_bytes() const;
+  // The elements that the model calls `location`. INVALID_ARGUMENT where there are none of so many bytes.
+  StatusOr<std::vector<std::byte>> ElementsAt(const std::string& location, int64_t bytes) const;
+};
+
+// The bytes of the file; equal graphs give equal bytes. RESOURCE_EXHAUSTED if it has too many tensors for one header.
+StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph);
+
+// `file` is replaced as a whole or, on an error, left alone.
+Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_PACKED_PACKED_GRAPH_H_
