@@ -175,18 +175,16 @@ constexpr Kernel kNhwcDepthwise =
 constexpr Kernel kNhwcPairDepthwise =
     OfAnyPlane(AcceptsNhwcPairDepthwise, PrepareNhwcPairDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
 constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
-constexpr Kernel kPositionQuads = {.accepts = AcceptsPositionBytes,
-                                   .prepare = PreparePositionQuads,
-                                   .workspace_bytes = PositionBytesWorkspace,
-                                   .holds = HoldsWidePositionBytes};
-constexpr Kernel kPositionLanes = {.accepts = AcceptsPositionBytes,
-                                   .prepare = PreparePositionLanes,
-                                   .workspace_bytes = PositionLanesWorkspace,
-                                   .holds = HoldsPositionBytes};
-constexpr Kernel kPositionBlocks = {.accepts = AcceptsPositionBytes,
-                                    .prepare = PreparePositionBlocks,
-                                    .workspace_bytes = PositionBytesWorkspace,
-                                    .holds = HoldsPositionBytes};
+// A kernel that quantises each position.
+constexpr Kernel OfPositions(decltype(Kernel::prepare) prepare, decltype(Kernel::holds) holds,
+                             decltype(Kernel::workspace_bytes) workspace_bytes = PositionBytesWorkspace) {
+  return {.accepts = AcceptsPositionBytes, .prepare = prepare, .workspace_bytes = workspace_bytes, .holds = holds};
+}
+constexpr Kernel kPositionQuads = OfPositions(PreparePositionQuads, HoldsWidePositionBytes);
+constexpr Kernel kPositionVectors = OfPositions(PreparePositionVectors, HoldsPositionVectors);
+constexpr Kernel kPositionBlockQuads = OfPositions(PreparePositionBlockQuads, HoldsPositionBlockQuads);
+constexpr Kernel kPositionLanes = OfPositions(PreparePositionLanes, HoldsPositionBytes, PositionLanesWorkspace);
+constexpr Kernel kPositionBlocks = OfPositions(PreparePositionBlocks, HoldsPositionBytes);
 constexpr Kernel kMultiplyBytes = {.accepts = AcceptsMultiplyBytes};
 constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
                                     .prepare = PrepareDepthwiseBytes,
@@ -384,6 +382,10 @@ constexpr auto kRows = Join(
                                             OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
     SingleByteRow<"linear_dense_u8_f32_onednn">(ByteKey(Op::kConv, Format::kDense, kNchwU8, kNchwF32), kAvx512 | kVnni,
                                                 OnednnBytes(AcceptsOnednnLinearBytes), RunOnednnBytes),
+    ByteRows<"linear_block_position_u8">(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32, kPositionBlockQuads,
+                                         SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
+    ByteRows<"linear_vector_position_u8">(Op::kConv, Format::kSrBcrs, kPanelsF32, kPanelsF32, kPositionVectors,
+                                          SWIZZLE_PER_BYTE_TARGET(PositionQuads)),
     SingleByteRow<"linear_csr_position_u8_vbmi">(ByteKey(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32),
                                                  kAvx512 | kVnni | kVbmi, kPositionLanes, &PositionLanes),
     ByteRows<"linear_csr_position_u8">(Op::kConv, Format::kCsr, kPanelsF32, kPanelsF32, kPositionQuads,

@@ -107,18 +107,19 @@ def resnet50(sparsity, cell=(1, 1)):
     return b.finish('resnet50')
 
 
-def encoder(name, sparsity):
+def encoder(name, sparsity, cell=(1, 1)):
     """As PyTorch exports BERT at opset 14, which is what every engine knows best: layer norm and GELU written out."""
     encoder_graph.VOCABULARY, encoder_graph.POSITIONS = VOCABULARY, 512
     make_encoders.ENCODERS.pop(name, None)
-    make_encoders.encoder(name, **ENCODERS[name], sparsity=sparsity, opset=14, head='pooler')
+    make_encoders.encoder(name, **ENCODERS[name], sparsity=sparsity, opset=14, head='pooler',
+                          cell=cell)
     return make_encoders.build(name)
 
 
 def make(name, sparsity, cell=(1, 1)):
-    """Of convolutions whole cells are zero: so many neighbouring output and input channels at a tap."""
+    """Whole cells are zero: so many neighbouring output and input channels, of convolutions at a tap."""
     if name in ENCODERS:
-        return encoder(name, sparsity)
+        return encoder(name, sparsity, cell)
     return {'resnet50': resnet50, 'mobilenet_v1': mobilenet_v1}[name](sparsity, cell)
 
 

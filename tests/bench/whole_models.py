@@ -212,7 +212,7 @@ def parse_arguments():
     parser.add_argument('--models', default=','.join(drawn_onnx.MODELS))
     parser.add_argument('--batches', default='1,8')
     parser.add_argument('--sparsities', default='0.9')
-    parser.add_argument('--cell', default='1x1', help='of zeros in convolutions: output by input channels; not kept in FILE',
+    parser.add_argument('--cell', default='1x1', help='of zeros: output by input channels; not kept in FILE',
                         type=lambda text: tuple(int(number) for number in text.split('x')))
     parser.add_argument('--engines', default=','.join(PEERS))
     parser.add_argument('--real-engines', help='of the engines, those that run in FP32, too; all')

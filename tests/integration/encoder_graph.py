@@ -70,13 +70,14 @@ class EncoderGraph(Graph):
 
     def linear_weight(self, inputs, outputs):
         weight = self.normal(inputs, outputs, scale=inputs ** -0.5)
-        weight[self.random.random(weight.shape) < self.sparsity] = 0
+        rows, columns = self.cell
+        cells = self.random.random((-(-inputs // columns), -(-outputs // rows))) < self.sparsity
+        weight[cells.repeat(columns, 0).repeat(rows, 1)[:inputs, :outputs]] = 0
         return weight
 
     def linear(self, x, inputs, outputs):
         weight = self.initializer(self.linear_weight(inputs, outputs))
-        bias = self.initializer(self.normal(outputs, scale=0.1))
-        y = self.node('MatMul', [x, weight])
+        bias, y = self.initializer(self.normal(outputs, scale=0.1)), self.node('MatMul', [x, weight])
         return self.node('Add', [bias, y] if self.bias_first else [y, bias])
 
     # Layer normalisation.

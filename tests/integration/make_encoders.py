@@ -17,6 +17,7 @@ DEFAULT = {
     'layer_norm': 'written', 'gelu': 'divided', 'attention': 'bert', 'mask': 'ten_thousand', 'shapes': 'chain',
     'types': 'input', 'positions': 'slice', 'fixed': None, 'head': 'hidden',
     'heads_left': None,  # of each layer, where heads were pruned
+    'cell': (1, 1),  # outputs and inputs of a weight that are zero together
     'bias_first': False,
     'pairs': None,  # a constant mask of pairs of tokens, which needs fixed sizes and no mask of tokens
 }

@@ -8,6 +8,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/panel_cell.h"
 #include "kernels/cpu/int8/finished_rows.h"
+#include "kernels/cpu/int8/quad_costs.h"
 #include "kernels/cpu/int8/stem_columns.h"
 #include "kernels/cpu/runtime/cache_sizes.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -50,42 +51,21 @@ size_t SumBytes(const Problem& problem) {
   return static_cast<size_t>(problem.output.channels * kMaxPanelWidth) * sizeof(int32_t);
 }
 
-// How long a quad takes beside others, for all rows of a strip: a Zen 4 core's clocks.
-struct QuadCost {
-  QuadShape shape;
-  double clocks;
-};
-constexpr QuadCost kRowQuads = {{1, false}, 7};
-constexpr QuadCost kPairedQuads = {{.pairs = true}, 7};
-constexpr QuadCost kVectorQuads[] = {{{2, false}, 10}, {{4, false}, 18}};
-constexpr QuadCost kBlockQuads[] = {{{1, true}, 5}, {{2, true}, 9}, {{4, true}, 17}};
-constexpr double kWorthIt = 0.9;  // of what conv_csr takes
-
-double ClocksOf(const ByteWeight& bytes, const QuadCost& cost) {
-  return static_cast<double>(CountQuads(bytes, cost.shape)) * cost.clocks;
-}
-
-QuadCost Fastest(const ByteWeight& bytes, std::span<const QuadCost> costs) {
-  return *std::ranges::min_element(costs, {}, [&](const QuadCost& cost) { return ClocksOf(bytes, cost); });
-}
-
 // Blocks have a place for each column once.
-bool HoldsQuads(const Weight& weight, const Problem& problem, std::span<const QuadCost> costs) {
-  const bool blocks = costs.front().shape.blocks;
-  const StatusOr<ByteWeight> bytes = (blocks ? MakeByteWeight : MakeWideByteWeight)(weight, problem);
-  return bytes.ok() && ClocksOf(*bytes, Fastest(*bytes, costs)) < kWorthIt * ClocksOf(*bytes, kRowQuads);
+bool HoldsQuads(const Weight& weight, const Problem& problem, QuadKind kind) {
+  const StatusOr<ByteWeight> bytes = (kind == QuadKind::kBlocks ? MakeByteWeight : MakeWideByteWeight)(weight, problem);
+  return bytes.ok() && AreFasterThanRows(*bytes, kind);
 }
 
-StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const Problem& problem,
-                                                     std::span<const QuadCost> costs) {
+StatusOr<std::unique_ptr<PackedWeight>> PrepareQuads(const Weight& weight, const Problem& problem, QuadKind kind) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeWideByteWeight(weight, problem));
-  return std::make_unique<QuadWeight>(bytes, Fastest(bytes, costs).shape, ThreadsPerPanel(problem));
+  return std::make_unique<QuadWeight>(bytes, FastestShape(bytes, kind), ThreadsPerPanel(problem));
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadsInParts(const Weight& weight, const Problem& problem,
-                                                            std::span<const QuadCost> costs) {
+                                                            QuadKind kind) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeWideByteWeight(weight, problem));
-  const QuadShape shape = Fastest(bytes, costs).shape;
+  const QuadShape shape = FastestShape(bytes, kind);
   const bool in_parts = problem.to.dtype == DType::kUint8 && shape.strip_rows == 1 && !problem.epilogue.function;
   return std::make_unique<QuadWeight>(bytes, shape, ThreadsPerPanel(problem), in_parts ? PartsOf(bytes, shape) : 1);
 }
@@ -250,33 +230,35 @@ size_t BlockQuadConvWorkspaceBytes(const Problem& problem) {
 size_t BlockConvWorkspaceBytes(const Problem& problem) { return problem.threads * ColumnBytes(problem); }
 
 bool HoldsVectorQuads(const Weight& weight, const Problem& problem) {
-  return HoldsQuads(weight, problem, kVectorQuads);
+  return HoldsQuads(weight, problem, QuadKind::kVectors);
 }
 
-bool HoldsBlockQuads(const Weight& weight, const Problem& problem) { return HoldsQuads(weight, problem, kBlockQuads); }
+bool HoldsBlockQuads(const Weight& weight, const Problem& problem) {
+  return HoldsQuads(weight, problem, QuadKind::kBlocks);
+}
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConv(const Weight& weight, const Problem& problem) {
-  return PrepareQuads(weight, problem, std::span(&kRowQuads, 1));
+  return PrepareQuads(weight, problem, QuadKind::kRows);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareQuadConvInParts(const Weight& weight, const Problem& problem) {
-  return PrepareQuadsInParts(weight, problem, std::span(&kRowQuads, 1));
+  return PrepareQuadsInParts(weight, problem, QuadKind::kRows);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PreparePairedQuadConv(const Weight& weight, const Problem& problem) {
-  return PrepareQuads(weight, problem, std::span(&kPairedQuads, 1));
+  return PrepareQuads(weight, problem, QuadKind::kPairs);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareVectorQuadConv(const Weight& weight, const Problem& problem) {
-  return PrepareQuads(weight, problem, kVectorQuads);
+  return PrepareQuads(weight, problem, QuadKind::kVectors);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConv(const Weight& weight, const Problem& problem) {
-  return PrepareQuads(weight, problem, kBlockQuads);
+  return PrepareQuads(weight, problem, QuadKind::kBlocks);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockQuadConvInParts(const Weight& weight, const Problem& problem) {
-  return PrepareQuadsInParts(weight, problem, kBlockQuads);
+  return PrepareQuadsInParts(weight, problem, QuadKind::kBlocks);
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockConv(const Weight& weight, const Problem& problem) {

@@ -12,6 +12,7 @@
 #include "kernels/cpu/int8/finished_rows.h"
 #include "kernels/cpu/int8/lane_weight.h"
 #include "kernels/cpu/int8/position_lanes.h"
+#include "kernels/cpu/int8/quad_costs.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 
 namespace swizzle::cpu {
@@ -51,22 +52,29 @@ size_t SlotBytes(size_t column_bytes) { return sizeof(PositionSteps) + column_by
 
 // Threads meet in panels where there are few: all panels are quantised first then, by all threads.
 bool SharesPanels(const Problem& problem) {
-  return FullPanels(problem.output.positions()) < int64_t{2} * problem.threads;
+  return problem.threads > 1 && FullPanels(problem.output.positions()) < int64_t{2} * problem.threads;
 }
 int64_t Slots(const Problem& problem) {
   return SharesPanels(problem) ? FullPanels(problem.output.positions()) : problem.threads;
 }
 
-// Bytes row by row. interleave(bytes) follows the quantising of a panel.
-template <const ByteCells& kCells, typename Interleave>
+// The rows of a panel's bytes, in place, four beside each other, filled up with zeros.
+void Interleave(const ByteCells& cells, int64_t channels, uint8_t* bytes) {
+  const int64_t quads = CeilDiv(channels, kQuad);
+  std::memset(bytes + channels * kMaxPanelWidth, 0, static_cast<size_t>((quads * kQuad - channels) * kMaxPanelWidth));
+  cells.interleave(quads, bytes, bytes);
+}
+
+// Bytes row by row. complete(bytes) follows the quantising of a panel.
+template <const ByteCells& kCells, typename AfterPanel>
 struct RowColumns {
   size_t Bytes(const Problem& problem) const { return ColumnBytes(problem); }
   void Quantise(const ReadUnits& from, int begin, int end, int64_t channels, const QuantisedPanel& to) const {
     PositionCellsOf<kCells>().quantise(from, begin, end, channels, to.bytes, *to.steps);
   }
-  void Complete(uint8_t* bytes) const { interleave(bytes); }
+  void Complete(uint8_t* bytes) const { complete(bytes); }
 
-  Interleave interleave;
+  AfterPanel complete;
 };
 
 // Windows that lanes read, those of a unit after those of another.
@@ -176,6 +184,30 @@ StatusOr<std::unique_ptr<PackedWeight>> PreparePositionQuads(const Weight& weigh
   return std::make_unique<PackedPositions<QuadWeight>>(std::move(made), QuadShape(), Slices(problem));
 }
 
+bool HoldsPositionVectors(const Weight& weight, const Problem& problem) {
+  if (!HoldsWidePositionBytes(weight, problem)) return false;
+  const StatusOr<PositionWeight> made = MakeWidePositionWeight(weight);
+  return made.ok() && AreFasterThanRows(made->bytes, QuadKind::kVectors);
+}
+
+bool HoldsPositionBlockQuads(const Weight& weight, const Problem& problem) {
+  if (!HoldsPositionBytes(weight, problem)) return false;
+  const StatusOr<PositionWeight> made = MakePositionWeight(weight);
+  return made.ok() && AreFasterThanRows(made->bytes, QuadKind::kBlocks);
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionVectors(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakeWidePositionWeight(weight));
+  const QuadShape shape = FastestShape(made.bytes, QuadKind::kVectors);
+  return std::make_unique<PackedPositions<QuadWeight>>(std::move(made), shape, Slices(problem));
+}
+
+StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlockQuads(const Weight& weight, const Problem& problem) {
+  SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
+  const QuadShape shape = FastestShape(made.bytes, QuadKind::kBlocks);
+  return std::make_unique<PackedPositions<QuadWeight>>(std::move(made), shape, Slices(problem));
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PreparePositionLanes(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(PositionWeight made, MakePositionWeight(weight));
   const int64_t channels = problem.input.channels, all_units = std::max<int64_t>(LaneWeight::UnitsOf(channels, 1), 2);
@@ -190,8 +222,12 @@ StatusOr<std::unique_ptr<PackedWeight>> PreparePositionBlocks(const Weight& weig
 template <const ByteCells& kCells>
 void PositionQuads(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const PackedPositions<QuadWeight>&>(*args.weight);
-  const auto as_they_are = [](uint8_t*) {};
-  const RowColumns<kCells, decltype(as_they_are)> as_rows{as_they_are};
+  const int64_t channels = args.problem->input.channels;
+  const bool blocks = weight.products().shape().blocks;
+  const auto complete = [=](uint8_t* bytes) {
+    if (blocks) Interleave(kCells, channels, bytes);
+  };
+  const RowColumns<kCells, decltype(complete)> as_rows{complete};
   const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
   run.ForEachCell(stream, weight.products().slices(), [&](int64_t slice, const PanelBytes& panel, const RowEnds& ends) {
     FinishedQuads<kCells>(weight.products().Slice(slice), panel, ends);
@@ -202,12 +238,10 @@ template <const ByteCells& kCells>
 void PositionBlocks(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const PackedPositions<ByteBlocks>&>(*args.weight);
   const int64_t groups = weight.products().groups(), slices = std::min(Slices(*args.problem), groups);
-  const int64_t channels = args.problem->input.channels, quads = weight.products().quads();
-  const auto interleave = [&](uint8_t* bytes) {
-    std::memset(bytes + channels * kMaxPanelWidth, 0, static_cast<size_t>((quads * kQuad - channels) * kMaxPanelWidth));
-    kCells.interleave(quads, bytes, bytes);
+  const auto complete = [channels = args.problem->input.channels](uint8_t* bytes) {
+    Interleave(kCells, channels, bytes);
   };
-  const RowColumns<kCells, decltype(interleave)> as_rows{interleave};
+  const RowColumns<kCells, decltype(complete)> as_rows{complete};
   const PositionRun run(args, weight.bias(), weight.sums(), as_rows);
   run.ForEachCell(stream, slices, [&](int64_t slice, const PanelBytes& panel, const RowEnds& ends) {
     const int64_t begin = groups * slice / slices, end = groups * (slice + 1) / slices;

@@ -97,7 +97,8 @@ void Quantise(const ReadUnits& from, int begin, int end, int64_t rows, uint8_t* 
   }
 }
 
-template <bool kSteps>
+// kStores: into the output, else in place.
+template <bool kSteps, bool kStores>
 void ToReals(float* products, std::span<const uint32_t> rows, const RealUnits& output, const RowEnds& ends) {
   const Tag d;
   const Epilogue& epilogue = *ends.epilogue;
@@ -114,10 +115,11 @@ void ToReals(float* products, std::span<const uint32_t> rows, const RealUnits& o
           const Floats start = hn::NegMulAdd(sum, hn::Load(d, ends.steps->offset + at), bias);
           value = hn::MulAdd(value, hn::Load(d, ends.steps->scale + at), start);
         }
-        if (epilogue.residual && output.first[unit] != nullptr) {
-          value = hn::Add(value, hn::LoadU(d, output.first[unit] + row * output.stride[unit] + ends.residual + i));
-        }
-        hn::Store(Clamp(value, low, high), d, products + at);
+        float* const to = output.first[unit] == nullptr ? nullptr : output.first[unit] + row * output.stride[unit] + i;
+        if (epilogue.residual && to != nullptr) value = hn::Add(value, hn::LoadU(d, to + ends.residual));
+        value = Clamp(value, low, high);
+        if constexpr (!kStores) hn::Store(value, d, products + at);
+        if (kStores && to != nullptr) hn::StoreU(value, d, to);
       }
     }
   }
@@ -144,15 +146,21 @@ void StoreReals(const float* products, std::span<const uint32_t> rows, const Rea
   }
 }
 
-void Finish(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends) {
+template <bool kSteps>
+void FinishRows(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends) {
   static constexpr RealUnits kNone;
   const RealUnits& reals = output.reals == nullptr ? kNone : *output.reals;
-  ends.steps != nullptr ? ToReals<true>(products, rows, reals, ends) : ToReals<false>(products, rows, reals, ends);
-  if (ends.epilogue->function) {
-    ApplyFunction(*ends.epilogue->function, products, static_cast<int64_t>(rows.size()) * kMaxPanelWidth);
-  }
+  const auto& function = ends.epilogue->function;
+  if (!function && output.bytes == nullptr) return ToReals<kSteps, true>(products, rows, reals, ends);
+  ToReals<kSteps, false>(products, rows, reals, ends);
+  if (function) ApplyFunction(*function, products, static_cast<int64_t>(rows.size()) * kMaxPanelWidth);
   if (output.bytes != nullptr) return StoreBytes(products, rows, *ends.epilogue->requantise, output.bytes);
   StoreReals(products, rows, reals);
+}
+
+void Finish(float* products, std::span<const uint32_t> rows, const PanelBytes& output, const RowEnds& ends) {
+  const auto finish = ends.steps != nullptr ? FinishRows<true> : FinishRows<false>;
+  finish(products, rows, output, ends);
 }
 
 }  // namespace

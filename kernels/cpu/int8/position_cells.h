@@ -45,12 +45,16 @@ struct PositionCells {
 };
 
 SWIZZLE_DECLARE_PER_TARGET(extern const PositionCells kPositionCells;)
+namespace vnni {
+extern const PositionCells kPositionCells;  // position_cells_vnni.cc
+}  // namespace vnni
 
 // Those that go with these cells.
 template <const ByteCells& kCells>
 constexpr const PositionCells& PositionCellsOf() {
   if constexpr (&kCells == &N_EMU128::kByteCells) return N_EMU128::kPositionCells;
   if constexpr (&kCells == &N_AVX2::kByteCells) return N_AVX2::kPositionCells;
+  if constexpr (&kCells == &vnni::kByteCells) return vnni::kPositionCells;
   return N_AVX3::kPositionCells;
 }
 
