@@ -93,34 +93,57 @@ namespace {
 
 // Of a model that no plan takes.
 StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
-                                                               const LoadLimits& limits) {
-  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
-  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file, limits));
+                                                               const OnnxModel& onnx) {
   auto program = fallback::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
+}
+StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
+                                                               const LoadLimits& limits) {
+  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file, limits));
+  return ReadProgram(file, onnx);
+}
+
+// The program, because of what LoadModel said, or why there is none either.
+StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::path& file, const char* container,
+                                  const StatusOr<std::shared_ptr<const fallback::Program>>& program) {
+  std::string reason(planned.message());
+  if (program.ok()) {
+    // Without the path, which is that of a file in `file` where that is a folder.
+    const size_t end = reason.find(": ", file.string().size());
+    if (reason.starts_with(file.string()) && end != std::string::npos) reason.erase(0, end + 2);
+    return RunnableModel(FallbackModel{*program, std::move(reason), container});
+  }
+  const std::string refusal(program.status().message());
+  if (refusal == reason) return planned;
+  return MakeError(program.status().code(), refusal, " (and the optimised plan refuses it: ", reason, ")");
+}
+
+// The graph is read once for both.
+StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, const LoadLimits& limits) {
+  SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
+  if (auto* const network = std::get_if<Network>(&packed)) {
+    return RunnableModel(LoadedModel{std::move(*network), "swz", {}});
+  }
+  const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);
+  auto planned = LoadOnnx(onnx, "swz");
+  if (planned.ok()) return RunnableModel(*std::move(planned));
+  const Status refused = Annotate(planned.status(), file.string());
+  if (refused.code() != StatusCode::kUnimplemented) return refused;
+  return InsteadOf(refused, file, "swz", ReadProgram(file, onnx));
 }
 
 }  // namespace
 
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits) {
+  if (IsPacked(file)) return LoadRunnablePacked(file, limits);
   StatusOr<LoadedModel> planned = LoadModel(file, limits);
   if (planned.ok()) return RunnableModel(*std::move(planned));
-  if (planned.status().code() != StatusCode::kUnimplemented) return planned.status();
-  const bool known = IsCheckpoint(file) || IsPacked(file) || file.extension() == ".onnx";
-  if (!known) return planned.status();
-  const auto program = ReadProgram(file, limits);
-  std::string reason(planned.status().message());
-  if (program.ok()) {
-    // Without the path, which is that of a file in `file` where that is a folder.
-    const size_t end = reason.find(": ", file.string().size());
-    if (reason.starts_with(file.string()) && end != std::string::npos) reason.erase(0, end + 2);
-    const char* container = IsCheckpoint(file) ? "safetensors" : IsPacked(file) ? "swz" : "onnx";
-    return RunnableModel(FallbackModel{*program, std::move(reason), container});
-  }
-  const std::string refusal(program.status().message());
-  if (refusal == reason) return planned.status();
-  return MakeError(program.status().code(), refusal, " (and the optimised plan refuses it: ", reason, ")");
+  const bool known = IsCheckpoint(file) || file.extension() == ".onnx";
+  if (planned.status().code() != StatusCode::kUnimplemented || !known) return planned.status();
+  const char* const container = IsCheckpoint(file) ? "safetensors" : "onnx";
+  return InsteadOf(planned.status(), file, container, ReadProgram(file, limits));
 }
 
 }  // namespace swizzle

@@ -69,6 +69,7 @@ StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& pro
                            bytes_left_, " are left");
   }
   if (elements_ != nullptr) {
+    if (range->offset != 0) return InvalidArgument(what, " begins within the elements '", range->location, "'");
     auto elements = elements_(range->location, bytes);
     if (!elements.ok()) return Annotate(elements.status(), what);
     bytes_left_ -= bytes;

@@ -251,7 +251,11 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
   ReadOptions one_file = options;
   one_file.max_external_bytes = std::min<int64_t>(options.max_external_bytes, kMaxModelBytes);
-  SWIZZLE_RETURN_IF_ERROR(Embedder(one_file).Embed(proto));
+  const Status embedded = Embedder(one_file).Embed(proto);
+  if (!embedded.ok() && one_file.max_external_bytes < options.max_external_bytes) {
+    return Annotate(embedded, Concat("edited models are held as one file, of at most ", kMaxModelBytes, " bytes"));
+  }
+  SWIZZLE_RETURN_IF_ERROR(embedded);
   SWIZZLE_RETURN_IF_ERROR(WeightEditor(proto.graph(), options, edit).VisitAll(*proto.mutable_graph()));
   return Serialise(proto);
 }

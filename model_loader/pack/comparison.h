@@ -21,6 +21,7 @@ struct Difference {
 
   // What is not finite in one of them alone differs without bound. REQUIRES: as many elements of each.
   void See(std::span<const float> reference, std::span<const float> candidate);
+  void See(std::span<const double> reference, std::span<const double> candidate);
   double relative() const;
 };
 
@@ -41,8 +42,9 @@ struct Comparison {
 // The classes of `rows` rows, each below `classes`, from an .npy file. Errors name the file.
 StatusOr<std::vector<int64_t>> ReadLabels(const std::filesystem::path& file, int64_t rows, int64_t classes);
 
-// How many rows of `scores` are greatest where their label says. REQUIRES: a label for each row.
+// How many rows of `scores` are greatest where their label says. REQUIRES: there are labels, one for each row.
 int64_t CountRight(std::span<const float> scores, std::span<const int64_t> labels);
+int64_t CountRight(std::span<const double> scores, std::span<const int64_t> labels);
 
 }  // namespace swizzle::pack
 

@@ -85,6 +85,10 @@ StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command.model));
   SWIZZLE_ASSIGN_OR_RETURN(const PackedGraph graph, PackedGraphOf(onnx));
+  if (graph.dense_bytes() > LoadLimits().external_bytes) {
+    return MakeError(StatusCode::kResourceExhausted, "its weights take ", graph.dense_bytes(),
+                     " bytes; readers of packed graphs take at most ", LoadLimits().external_bytes);
+  }
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(graph, command.output));
   PrintSizes(command, graph.dense_bytes(), graph.stored_bytes(), terminal.out);

@@ -243,13 +243,16 @@ StatusOr<std::string> QuantizeSequences(const QuantizeCommand& command, LoadedMo
 }
 
 // Of a graph that no plan takes whole: its convolutions and products with weights, in the file's own graph.
-StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, Terminal& terminal) {
-  if (command.calibration.empty()) return InvalidArgument("a model of any graph needs --calibration");
+// why: no plan takes it.
+StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, const Status& why, Terminal& terminal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel file, ReadOnnxModel(command.model));
+  if (command.calibration.empty()) {
+    return InvalidArgument("a model of any graph needs --calibration (", why.message(), ")");
+  }
   std::error_code error;
   if (std::filesystem::is_directory(command.calibration, error)) {
     return InvalidArgument("a model of any graph takes its calibration data from an .npz file");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel file, ReadOnnxModel(command.model));
   const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole,
                            RewriteOnnxWeights(file.bytes, as_they_are, file.options));
@@ -290,7 +293,7 @@ bool IsQuantised(const Network& network) {
 StatusOr<Outcome> Quantize(const QuantizeCommand& command, Terminal& terminal) {
   StatusOr<LoadedModel> loaded = LoadModel(command.model);
   if (loaded.status().code() == StatusCode::kUnimplemented && !IsCheckpoint(command.model)) {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, QuantizeLayers(command, terminal));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string summary, QuantizeLayers(command, loaded.status(), terminal));
     terminal.out << summary;
     return Outcome::kOk;
   }

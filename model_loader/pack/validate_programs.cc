@@ -35,7 +35,7 @@ StatusOr<ProgramPointer> ProgramOf(const std::filesystem::path& file, RunnableMo
 
 // Two programs of the same inputs and outputs, ready to run.
 struct Pair {
-  ProgramPointer program;  // the reference's
+  ProgramPointer program, other;  // the reference's, the candidate's
   std::unique_ptr<fallback::ProgramRunner> reference, candidate;
   std::vector<size_t> input_places;   // of the candidate's inputs among the reference's
   std::vector<size_t> output_places;  // of the reference's outputs among the candidate's
@@ -53,10 +53,24 @@ StatusOr<std::vector<size_t>> Match(const std::vector<fallback::Port>& wanted,
   return places;
 }
 
+// UNIMPLEMENTED where it is to run on a device and does not.
 StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(ProgramPointer program,
-                                                             const regions::RegionBackends& backends) {
+                                                             const regions::RegionBackends& backends,
+                                                             bool is_for_device) {
   const PlanOptions options{.tuning_budget = absl::ZeroDuration()};
-  return regions::PlanRegions(std::move(program), backends, options).NewRunner(backends.host, /*threads=*/0);
+  const regions::RegionalProgram regional = regions::PlanRegions(std::move(program), backends, options);
+  if (is_for_device && regional.on_device == nullptr) {
+    return Unimplemented("it does not run on the device: ",
+                         regional.not_on_device.empty() ? "that has no functions" : regional.not_on_device);
+  }
+  return regional.NewRunner(backends.host, /*threads=*/0);
+}
+
+// The status of the model in `file`.
+template <typename T>
+StatusOr<T> Of(const std::filesystem::path& file, StatusOr<T> result) {
+  if (!result.ok()) return Annotate(result.status(), file.string());
+  return result;
 }
 
 StatusOr<Pair> MakePair(const ValidateCommand& command, const Devices& devices, RunnableModel reference,
@@ -66,8 +80,11 @@ StatusOr<Pair> MakePair(const ValidateCommand& command, const Devices& devices, 
   SWIZZLE_ASSIGN_OR_RETURN(const ProgramPointer other, ProgramOf(command.candidate, std::move(candidate)));
   SWIZZLE_ASSIGN_OR_RETURN(pair.input_places, Match(other->inputs(), pair.program->inputs()));
   SWIZZLE_ASSIGN_OR_RETURN(pair.output_places, Match(pair.program->outputs(), other->outputs()));
-  SWIZZLE_ASSIGN_OR_RETURN(pair.reference, NewRunner(pair.program, devices.cpu()));
-  SWIZZLE_ASSIGN_OR_RETURN(pair.candidate, NewRunner(other, {devices.cpu(), devices.main_gpu(), devices.functions()}));
+  pair.other = other;
+  SWIZZLE_ASSIGN_OR_RETURN(pair.reference, Of(command.reference, NewRunner(pair.program, devices.cpu(), false)));
+  const regions::RegionBackends backends{devices.cpu(), devices.main_gpu(), devices.functions()};
+  SWIZZLE_ASSIGN_OR_RETURN(pair.candidate,
+                           Of(command.candidate, NewRunner(other, backends, devices.main_gpu() != nullptr)));
   return pair;
 }
 
@@ -81,6 +98,10 @@ StatusOr<NpyArray> DrawInput(const fallback::Port& port, std::mt19937& random) {
                            ", whose free sizes nothing says: give --inputs=FILE.npz");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+  if (elements > fallback::Limits().max_array_bytes / static_cast<int64_t>(sizeof(float))) {
+    return MakeError(StatusCode::kResourceExhausted, "input '", port.name, "' is ", ShapeText(shape),
+                     ", too large to be drawn");
+  }
   NpyArray array{dtype, shape, std::vector<std::byte>(static_cast<size_t>(elements) * ElementBytes(dtype))};
   std::normal_distribution<float> normal;
   std::uniform_int_distribution<int> byte(0, 255);
@@ -106,22 +127,22 @@ StatusOr<NpyArrays> DrawInputs(const fallback::Program& program, std::mt19937& r
   return arrays;
 }
 
-StatusOr<std::vector<float>> FloatsOf(const std::string& name, const Array& array) {
+StatusOr<std::vector<double>> NumbersOf(const std::string& name, const Array& array) {
   if (array.dtype == DType::kString || array.IsSequence()) {
     return Unimplemented("output '", name, "' is no array of numbers, which nothing compares");
   }
-  std::vector<float> floats;
-  floats.reserve(static_cast<size_t>(array.elements()));
+  std::vector<double> numbers;
+  numbers.reserve(static_cast<size_t>(array.elements()));
   VisitElementType(array.dtype, [&]<typename T>(T) {
-    for (const T element : array.As<T>()) floats.push_back(static_cast<float>(Widened(element)));
+    for (const T element : array.As<T>()) numbers.push_back(static_cast<double>(Widened(element)));
   });
-  return floats;
+  return numbers;
 }
 
 // Compares batch after batch.
 class Comparer {
  public:
-  Comparer(Pair& pair, const std::filesystem::path& labels) : pair_(pair), labels_file_(labels) {
+  Comparer(const ValidateCommand& command, Pair& pair) : command_(command), pair_(pair) {
     for (const fallback::Port& port : pair.program->outputs()) result_.differences.push_back({.output = port.name});
   }
 
@@ -129,20 +150,24 @@ class Comparer {
   Status See(const std::vector<TensorView>& inputs, int64_t rows) {
     std::vector<TensorView> candidate_inputs;
     for (const size_t place : pair_.input_places) candidate_inputs.push_back(inputs[place]);
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> expected, pair_.reference->Run(inputs));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> actual, pair_.candidate->Run(candidate_inputs));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> expected, Of(command_.reference, pair_.reference->Run(inputs)));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> actual,
+                             Of(command_.candidate, pair_.candidate->Run(candidate_inputs)));
     ++result_.samples;
     for (size_t i = 0; i < expected.size(); ++i) {
       const Array& other = actual[pair_.output_places[i]];
       const std::string& name = result_.differences[i].output;
-      if (expected[i].shape != other.shape) {
-        return InvalidArgument("output '", name, "' is ", ShapeText(expected[i].shape), " of the reference and ",
+      if (expected[i].shape != other.shape || expected[i].dtype != other.dtype) {
+        return InvalidArgument("output '", name, "' is ", DTypeName(expected[i].dtype), " ",
+                               ShapeText(expected[i].shape), " of the reference and ", DTypeName(other.dtype), " ",
                                ShapeText(other.shape), " of the candidate, in batch ", result_.samples);
       }
-      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> reference, FloatsOf(name, expected[i]));
-      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> candidate, FloatsOf(name, other));
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<double> reference, NumbersOf(name, expected[i]));
+      SWIZZLE_ASSIGN_OR_RETURN(const std::vector<double> candidate, NumbersOf(name, other));
       result_.differences[i].See(reference, candidate);
-      if (!labels_file_.empty()) SWIZZLE_RETURN_IF_ERROR(CountLabels(expected[i].shape, rows, reference, candidate));
+      if (command_.labels.empty()) continue;
+      SWIZZLE_RETURN_IF_ERROR(CheckScores(expected[i].shape, inputs, rows));
+      SWIZZLE_RETURN_IF_ERROR(CountLabels(expected[i].shape, rows, reference, candidate));
     }
     return {};
   }
@@ -150,15 +175,20 @@ class Comparer {
   Comparison result() && { return std::move(result_); }
 
  private:
-  Status CountLabels(const Shape& shape, int64_t rows, std::span<const float> reference,
-                     std::span<const float> candidate) {
-    if (result_.differences.size() != 1 || shape.size() != 2 || rows == 0) {
-      return InvalidArgument("--labels asks for a model whose one output is [rows, classes], a score for each class; ",
-                             result_.differences.size() == 1 ? Concat("this one's is ", ShapeText(shape))
-                                                             : Concat("this one has ", result_.differences.size()));
-    }
+  // That an output has a row of scores for each row of the batch.
+  Status CheckScores(const Shape& shape, const std::vector<TensorView>& inputs, int64_t rows) const {
+    const bool is_alone = result_.differences.size() == 1 && rows > 0 && shape.size() == 2;
+    if (is_alone && shape[0] == inputs.front().shape[0] && shape[1] > 0) return {};
+    return InvalidArgument("--labels asks for a model whose one output is [rows, classes], a score for each class; ",
+                           result_.differences.size() == 1 ? Concat("this one's is ", ShapeText(shape),
+                                                                    " of inputs of ", ShapeText(inputs.front().shape))
+                                                           : Concat("this one has ", result_.differences.size()));
+  }
+
+  Status CountLabels(const Shape& shape, int64_t rows, std::span<const double> reference,
+                     std::span<const double> candidate) {
     if (!result_.top1) {
-      SWIZZLE_ASSIGN_OR_RETURN(labels_, ReadLabels(labels_file_, rows, shape[1]));
+      SWIZZLE_ASSIGN_OR_RETURN(labels_, ReadLabels(command_.labels, rows, shape[1]));
       result_.top1 = Top1{.rows = rows};
     }
     const auto of_batch = std::span(labels_).subspan(labelled_, static_cast<size_t>(shape[0]));
@@ -168,19 +198,32 @@ class Comparer {
     return {};
   }
 
+  const ValidateCommand& command_;
   Pair& pair_;
-  const std::filesystem::path& labels_file_;
   std::vector<int64_t> labels_;
   size_t labelled_ = 0;  // rows that were compared
   Comparison result_;
 };
+
+// As both models take them: a fixed batch wins over a free one.
+StatusOr<RowBatches> BatchesFor(const ValidateCommand& command, const Pair& pair, const NpyArrays& arrays) {
+  const auto batches_of = [&](const fallback::Program& program) {
+    return Of(command.inputs, RowBatches::Of(program, arrays, kRowsAtOnce));
+  };
+  SWIZZLE_ASSIGN_OR_RETURN(RowBatches of_reference, batches_of(*pair.program));
+  SWIZZLE_ASSIGN_OR_RETURN(const RowBatches of_candidate, batches_of(*pair.other));
+  if (of_candidate.size() <= of_reference.size()) return of_reference;
+  // In the reference's order of inputs.
+  const int64_t rows = of_candidate.rows(), most = (rows + of_candidate.size() - 1) / of_candidate.size();
+  return RowBatches::Of(*pair.program, arrays, most);
+}
 
 }  // namespace
 
 StatusOr<Comparison> ComparePrograms(const ValidateCommand& command, const Devices& devices, RunnableModel reference,
                                      RunnableModel candidate) {
   SWIZZLE_ASSIGN_OR_RETURN(Pair pair, MakePair(command, devices, std::move(reference), std::move(candidate)));
-  Comparer comparer(pair, command.labels);
+  Comparer comparer(command, pair);
   if (command.inputs.empty()) {
     std::mt19937 random(kSeed);
     for (int i = 0; i < command.samples; ++i) {
@@ -191,10 +234,9 @@ StatusOr<Comparison> ComparePrograms(const ValidateCommand& command, const Devic
     return std::move(comparer).result();
   }
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays arrays, ReadNpz(command.inputs));
-  const StatusOr<RowBatches> batches = RowBatches::Of(*pair.program, arrays, kRowsAtOnce);
-  if (!batches.ok()) return Annotate(batches.status(), command.inputs.string());
-  for (int64_t i = 0; i < batches->size(); ++i) {
-    SWIZZLE_RETURN_IF_ERROR(comparer.See(batches->Batch(i), batches->rows()));
+  SWIZZLE_ASSIGN_OR_RETURN(const RowBatches batches, BatchesFor(command, pair, arrays));
+  for (int64_t i = 0; i < batches.size(); ++i) {
+    SWIZZLE_RETURN_IF_ERROR(comparer.See(batches.Batch(i), batches.rows()));
   }
   return std::move(comparer).result();
 }

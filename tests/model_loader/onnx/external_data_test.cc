@@ -259,5 +259,22 @@ const Fault kFaults[] = {
 INSTANTIATE_TEST_SUITE_P(Faults, ExternalDataFaultTest, ::testing::ValuesIn(kFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
+TEST(ExternalElementsTest, StandInPlaceOfFiles) {
+  ReadOptions options;
+  options.external_elements = [](const std::string& location, int64_t bytes) -> StatusOr<std::vector<std::byte>> {
+    if (location != "7") return InvalidArgument("no such elements");
+    return std::vector<std::byte>(static_cast<size_t>(bytes), std::byte{1});
+  };
+  const auto read = [&](const Keys& keys) { return ReadOnnx(ModelWith(keys).Bytes(), options); };
+  const auto graph = read({{"location", "7"}});
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_EQ(ConstantOf(*graph, "w").bytes, std::vector<std::byte>(48, std::byte{1}));
+  EXPECT_THAT(read({{"location", "../7"}}), IsError(kInvalid, "initializer 'w': no such elements"));
+  EXPECT_THAT(read({{"location", "7"}, {"offset", "4"}}), IsError(kInvalid, "'w' begins within the elements '7'"));
+  EXPECT_THAT(read({{"location", "7"}, {"length", "4"}}), IsError(kInvalid, "has 4 bytes of external data"));
+  options.max_external_bytes = 47;
+  EXPECT_THAT(read({{"location", "7"}}), IsError(kInvalid, "takes the model above its limit"));
+}
+
 }  // namespace
 }  // namespace swizzle

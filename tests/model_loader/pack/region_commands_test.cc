@@ -48,6 +48,7 @@ TEST_F(CommandsInRegions, PackTakesModelsThatRunInRegions) {
   EXPECT_EQ(Run({"validate", Path("p.onnx"), Path("p.swz"), "--samples=2", "--tolerance=0"}), 0) << out() << err();
   EXPECT_EQ(Run({"validate", Path("m.onnx"), Path("p.swz"), "--samples=2"}), 1) << out() << err();
   ExpectBadInput({"pack", Path("m.onnx"), Path("q.swz"), "--format=csr"}, "m.onnx: --format is for models that are");
+  ExpectBadInput({"quantize", Path("m.swz"), Path("q.swz")}, "needs --calibration (");
 }
 
 TEST_F(CommandsInRegions, ValidateComparesModelsThatRunInRegions) {
@@ -80,6 +81,45 @@ TEST_F(CommandsInRegions, ValidateComparesModelsThatRunInRegions) {
   ExpectBadInput({"validate", Path("three.onnx"), Path("three.onnx"), inputs}, "the model runs batches of 3");
 }
 
+// `op` makes of a matrix of rows what is no row of scores for each.
+TEST_F(CommandsInRegions, ValidateWantsScoresForEachRow) {
+  const std::vector<float> values(10 * 8, 0.5f);
+  const auto bytes = std::as_bytes(std::span(values));
+  std::ofstream(Path("i.npz"), std::ios::binary)
+      << testing::MakeNpz({{"x", TensorView{DType::kFloat32, {10, 8}, bytes}}});
+  const auto expect_refused = [&](testing::OnnxBuilder& builder) {
+    builder.Node("Erf", {"z"}, {"y"}).Output("y");
+    SWIZZLE_CHECK(WriteFileAtomically(Path("m.onnx"), builder.Bytes()).ok());
+    ExpectBadInput({"validate", Path("m.onnx"), Path("m.onnx"), "--inputs=" + Path("i.npz"),
+                    "--labels=" + WriteLabels(std::vector<int64_t>(10, 0))},
+                   "--labels asks for a model whose one output is [rows, classes]");
+  };
+  testing::OnnxBuilder more;  // rows than the input has
+  more.Input("x", {1, 8}).Int64s("shape", {2}, {4, 2}).Node("Reshape", {"x", "shape"}, {"z"});
+  expect_refused(more);
+  testing::OnnxBuilder one;
+  one.Input("x", {-1, 8}).Node("ReduceMean", {"x"}, {"z"}, {{"axes", std::vector<int64_t>{0}}});
+  expect_refused(one);
+  testing::OnnxBuilder none;
+  none.Input("x", {-1, 8}).Int64s("at", {1}, {0}).Int64s("axes", {1}, {0});
+  none.Node("Slice", {"x", "at", "at", "axes"}, {"z"});
+  expect_refused(none);
+}
+
+TEST_F(CommandsInRegions, ValidateTakesTheBatchOfWhicheverHasOne) {
+  SWIZZLE_CHECK(WriteFileAtomically(Path("free.onnx"), InRegions()).ok());
+  SWIZZLE_CHECK(WriteFileAtomically(Path("two.onnx"), InRegions(1.0f, 2)).ok());
+  SWIZZLE_CHECK(WriteFileAtomically(Path("five.onnx"), InRegions(1.0f, 5)).ok());
+  const std::vector<float> values(10 * 8, 0.5f);
+  const auto bytes = std::as_bytes(std::span(values));
+  std::ofstream(Path("i.npz"), std::ios::binary)
+      << testing::MakeNpz({{"x", TensorView{DType::kFloat32, {10, 8}, bytes}}});
+  const std::string inputs = "--inputs=" + Path("i.npz");
+  EXPECT_EQ(Run({"validate", Path("free.onnx"), Path("two.onnx"), inputs}), 0) << err();
+  EXPECT_EQ(Run({"validate", Path("two.onnx"), Path("free.onnx"), inputs}), 0) << err();
+  ExpectBadInput({"validate", Path("five.onnx"), Path("two.onnx"), inputs}, "two.onnx: input 'x' is [5,8]");
+}
+
 TEST_F(CommandsInRegions, ValidateSaysWhichInputsItCannotDraw) {
   testing::OnnxBuilder ids;
   ids.Int64Input("ids", {1, 4}).Node("Neg", {"ids"}, {"y"}).Output("y");
@@ -89,6 +129,10 @@ TEST_F(CommandsInRegions, ValidateSaysWhichInputsItCannotDraw) {
   free.Input("x", {-1, -1}).Node("Erf", {"x"}, {"y"}).Output("y");
   SWIZZLE_CHECK(WriteFileAtomically(Path("free.onnx"), free.Bytes()).ok());
   ExpectBadInput({"validate", Path("free.onnx"), Path("free.onnx")}, "input 'x' is [-1,-1], whose free sizes");
+  testing::OnnxBuilder large;
+  large.Input("x", {1, int64_t{1} << 40}).Node("Erf", {"x"}, {"y"}).Output("y");
+  SWIZZLE_CHECK(WriteFileAtomically(Path("large.onnx"), large.Bytes()).ok());
+  EXPECT_EQ(Run({"validate", Path("large.onnx"), Path("large.onnx")}), 2);
 }
 
 TEST_F(CommandsInRegions, QuantizeTakesRowsOfAFixedBatchAndWritesEitherFile) {
