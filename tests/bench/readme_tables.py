@@ -39,9 +39,17 @@ def cpu_summary():
 
     text = table('model', 'batch', 'best dense engine', 'Swizzle, 90 % zeros', 'gain', 'best dense engine, INT8',
                  'Swizzle, INT8', 'gain in INT8', rows=map(line, rows))
-    return text + note(f'{figures["threads"]} threads of an {figures["machine"]["processor"]}, medians, '
-                       f'{each("date", rows)}; INT8, all engines on one quantised file, {each("date", quantised["rows"])}. '
-                       'The dense engines are ONNX Runtime and OpenVINO.')
+    return text + note(f'{figures["threads"]} threads of an {processor(figures)}, medians, {each("date", rows)}; INT8, '
+                       f'all engines on one quantised file, on an {processor(quantised)}, '
+                       f'{each("date", quantised["rows"])}: a line\'s halves do not compare. The dense engines are ONNX '
+                       'Runtime and OpenVINO.')
+
+
+def processor(figures):
+    """With its generation, which its own name keeps silent about."""
+    generations = {17: 'Zen 4', 2: 'Zen 5'}  # by the model that the processor states
+    machine = figures['machine']
+    return f'{machine["processor"]} ({generations[machine["model"]]})'
 
 
 def int8_table():
