@@ -139,6 +139,12 @@ void AddLayer(const PlanReport& plan, const LayerReport& layer, const Structure&
     table.AddRow(std::move(cells));
     return;
   }
+  if (!layer.moves_data()) {  // though kernels could
+    cells.insert(cells.end(), {"-", "* none: another name"});
+    AddTimes(plan, nullptr, cells);
+    table.AddRow(std::move(cells));
+    cells.assign(layer_cells, "");
+  }
   for (const KernelTimes& candidate : ranked) {
     cells.emplace_back(DTypeName(candidate.type));
     cells.push_back((layer.RunsOn(candidate.kernel) ? "* " : "  ") + Shortened(candidate.kernel, kKernelWidth) +

@@ -145,6 +145,16 @@ TEST(ReportText, SaysWhatIsNotCopied) {
   EXPECT_FALSE(candidates[1].contains("copied"));
 }
 
+TEST(ReportText, SaysWhatIsOnlyAName) {
+  ModelReport report = SampleReport();
+  LayerReport& layer = report.plan.layers[1];
+  layer.op = "Transpose";
+  layer.kernels = {""};
+  layer.candidates = {{"transpose", {5.0, 40.0}, true}};
+  EXPECT_THAT(ReportText(report), HasSubstr("* none: another name        -        -\n"));
+  EXPECT_THAT(ReportText(report), HasSubstr("FP32    transpose           5.00 us  40.0 us\n"));
+}
+
 TEST(ReportText, FitsATerminalWhateverTheNames) {
   ModelReport report = SampleReport();
   report.plan.layers[0].name = std::string(500, 'n');
