@@ -428,7 +428,10 @@ constexpr auto kRows = Join(
     ByteRow<"concat_full_panels_u8", kFullU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),
     ByteRow<"slice_nchw_u8", kNchwU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
     ByteRow<"slice_full_panels_u8", kFullU8>(Op::kSlice, {.accepts = AcceptsSliceBytes}, &RunSlice),
-    ResizeByteRows<"resize_full_panels_u8">(), ByteConversions(),
+    ResizeByteRows<"resize_full_panels_u8">(),
+    ByteRow<"depth_to_space_full_panels_u8", kFullU8>(Op::kDepthToSpace, {.accepts = AcceptsDepthToSpaceBytes},
+                                                      &DepthToSpaceBytes),
+    ByteConversions(),
 
     Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
                                  &TransposeNchw));

@@ -10,7 +10,8 @@ namespace swizzle {
 namespace {
 
 // What gives nothing but numbers that it reads.
-constexpr std::array<std::string_view, 5> kMoves = {"Concat", "GlobalMaxPool", "MaxPool", "Slice", "Split"};
+constexpr std::array<std::string_view, 6> kMoves = {"Concat",  "DepthToSpace", "GlobalMaxPool",
+                                                    "MaxPool", "Slice",        "Split"};
 // What computes whole numbers of such; Sigmoid and HardSigmoid where they are not half of a SiLU or HardSwish.
 constexpr std::array<std::string_view, 8> kComputes = {
     "Add", "AveragePool", "GlobalAveragePool", "HardSigmoid", "HardSwish", "LeakyRelu", "Mul", "Sigmoid"};

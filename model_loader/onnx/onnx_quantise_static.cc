@@ -194,11 +194,11 @@ class StaticQuantiser {
 
   // Nodes that compute whole numbers of such, or move them, read what is rounded.
   Status ReadRounded(onnx::NodeProto& node) {
-    constexpr std::array<std::string_view, 16> kReaders = {
+    constexpr std::array<std::string_view, 17> kReaders = {
         "Add",           "AveragePool", "Clip",      "Concat",    "GlobalAveragePool",
         "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu", "MaxPool",
         "Mul",           "Relu",        "Resize",    "Sigmoid",   "Slice",
-        "Split"};
+        "Split",         "DepthToSpace"};
     if (!IsDefaultDomain(node.domain()) || std::ranges::find(kReaders, node.op_type()) == kReaders.end()) return {};
     if (IsOfAFunction(node)) return {};
     for (std::string& input : *node.mutable_input()) {

@@ -26,6 +26,7 @@ bool KeepsNumbers(const Layer& layer) {
     case Op::kReshape:
     case Op::kConcat:
     case Op::kSlice:
+    case Op::kDepthToSpace:
       return true;
     case Op::kResize:
       return !layer.resampling().linear;

@@ -63,3 +63,33 @@ def test_equals_onnx_runtime(quantised):
         actual = outputs_of(folder / f'int8.{container}', images, folder)
         assert decibels(real, actual) > LEAST_DECIBELS
         assert decibels(expected, actual) > LEAST_DECIBELS + 10
+
+
+def test_transposed_convolutions_move_bytes(tmp_path):
+    """A ConvTranspose is a convolution, whose blocks of channels then become positions: as bytes, between others."""
+    random = numpy.random.default_rng(0)
+
+    def weight(name, *shape):
+        return onnx.numpy_helper.from_array(random.normal(0, .2, shape).astype(numpy.float32), name)
+
+    make = onnx.helper.make_node
+    nodes = [make('Conv', ['x', 'a'], ['p'], pads=[1] * 4), make('Relu', ['p'], ['q']),
+             make('ConvTranspose', ['q', 'b'], ['r'], strides=[2, 2]), make('Relu', ['r'], ['s']),
+             make('Conv', ['s', 'c'], ['t'], pads=[1] * 4), make('DepthToSpace', ['t'], ['u'], blocksize=2, mode='CRD'),
+             make('Conv', ['u', 'd'], ['y'])]
+    graph = onnx.helper.make_graph(
+        nodes, 'decoder', [onnx.helper.make_tensor_value_info('x', onnx.TensorProto.FLOAT, ['n', 8, 12, 10])],
+        [onnx.helper.make_tensor_value_info('y', onnx.TensorProto.FLOAT, ['n', 4, 48, 40])],
+        [weight('a', 32, 8, 3, 3), weight('b', 32, 16, 2, 2), weight('c', 64, 16, 3, 3), weight('d', 4, 16, 1, 1)])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 17)], ir_version=8),
+              tmp_path / 'real.onnx')
+    images = {'x': random.normal(0, 1, (8, 8, 12, 10)).astype(numpy.float32)}
+    numpy.savez(tmp_path / 'images.npz', **images)
+    subprocess.run([program('swizzle-pack'), 'quantize', f'--calibration={tmp_path}/images.npz', tmp_path / 'real.onnx',
+                    tmp_path / 'int8.onnx'], check=True, timeout=300)
+    kernels = [layer['kernel'] for layer in quantised_test.report_of(tmp_path / 'int8.onnx')['layers']]
+    assert kernels.count('depth_to_space_full_panels_u8_base') == 2, kernels
+    real, expected = (onnxruntime.InferenceSession(str(tmp_path / f'{name}.onnx'), providers=['CPUExecutionProvider'])
+                      .run(None, images)[0] for name in ('real', 'int8'))
+    assert decibels(real, expected) > LEAST_DECIBELS
+    assert decibels(expected, outputs_of(tmp_path / 'int8.onnx', images, tmp_path)) > LEAST_DECIBELS + 10

@@ -21,7 +21,8 @@ inline constexpr float kBiasStep = kByteScale * kWeightScales[1];
 // `problem` with whole numbers that every operand may be stored as.
 inline Problem Quantise(Problem problem) {
   const Quantised input{DType::kUint8, kByteScale, 100}, other{DType::kUint8, 2 * kByteScale, 131};
-  constexpr Op kKeepingScale[] = {Op::kMaxPool, Op::kConvertLayout, Op::kConcat, Op::kSlice, Op::kResize};
+  constexpr Op kKeepingScale[] = {Op::kMaxPool, Op::kConvertLayout, Op::kConcat,
+                                  Op::kSlice,   Op::kResize,        Op::kDepthToSpace};
   const bool keeps_scale = std::ranges::find(kKeepingScale, problem.op) != std::end(kKeepingScale);
   problem.inputs_as.fill(keeps_scale ? input : other);
   problem.inputs_as[0] = input;

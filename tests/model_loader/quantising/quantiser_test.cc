@@ -87,8 +87,8 @@ TEST(QuantiserTest, WhatIsOnlyMovedHasOneScale) {
   ASSERT_TRUE(layers.ok()) << layers.status();
   int moved = 0;
   for (const Layer& layer : network.layers) {
-    const bool moves =
-        layer.op == Op::kConcat || layer.op == Op::kSlice || (layer.op == Op::kResize && !layer.resampling().linear);
+    const bool moves = layer.op == Op::kConcat || layer.op == Op::kSlice || layer.op == Op::kDepthToSpace ||
+                       (layer.op == Op::kResize && !layer.resampling().linear);
     const auto& output = network.values[layer.output].quantisation;
     if (!moves || !output) continue;
     ++moved;
