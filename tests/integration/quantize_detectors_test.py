@@ -88,7 +88,7 @@ def test_transposed_convolutions_move_bytes(tmp_path):
     subprocess.run([program('swizzle-pack'), 'quantize', f'--calibration={tmp_path}/images.npz', tmp_path / 'real.onnx',
                     tmp_path / 'int8.onnx'], check=True, timeout=300)
     kernels = [layer['kernel'] for layer in quantised_test.report_of(tmp_path / 'int8.onnx')['layers']]
-    assert kernels.count('depth_to_space_full_panels_u8_base') == 2, kernels
+    assert sum(kernel.startswith('depth_to_space_full_panels_u8_') for kernel in kernels if kernel) == 2, kernels
     real, expected = (onnxruntime.InferenceSession(str(tmp_path / f'{name}.onnx'), providers=['CPUExecutionProvider'])
                       .run(None, images)[0] for name in ('real', 'int8'))
     assert decibels(real, expected) > LEAST_DECIBELS

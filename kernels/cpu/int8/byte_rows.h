@@ -142,15 +142,15 @@ constexpr std::array<Kernel, 2> FunctionByteRows() {
           MakeRow<kName + "_base">(family, key, kAnyX86, &FunctionBytes)};
 }
 
-// Rows <name>_<target> of bytes in kFullPanels, each the nearest of the input's.
+// Rows <name>_<target> of bytes in kFullPanels that are picked one by one, or with VBMI.
 template <RowText kName>
-constexpr std::array<Kernel, 2> ResizeByteRows() {
+constexpr std::array<Kernel, 2> PickedByteRows(Op op, Kernel family, RunFunctionPointer singly,
+                                               RunFunctionPointer vbmi) {
   constexpr Storage kStorage = {Layout::kFullPanels, DType::kUint8};
-  const KernelKey key = ByteKey(Op::kResize, Format::kNone, kStorage, kStorage);
-  const Kernel family = {
-      .accepts = AcceptsResizeBytes, .workspace_bytes = ResizeWorkspaceBytes, .family = RowName<kName>()};
-  return {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, &ResizeBytesVbmi),
-          MakeRow<kName + "_base">(family, key, kAnyX86, &ResizeBytes)};
+  const KernelKey key = ByteKey(op, Format::kNone, kStorage, kStorage);
+  family.family = RowName<kName>();
+  return {MakeRow<kName + "_vbmi">(family, key, kAvx512 | kVnni | kVbmi, vbmi),
+          MakeRow<kName + "_base">(family, key, kAnyX86, singly)};
 }
 
 }  // namespace swizzle::cpu

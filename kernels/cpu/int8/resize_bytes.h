@@ -1,6 +1,6 @@
-// Planes of bytes made larger or smaller, each position the nearest of the input's: rows resize_full_panels_u8_base,
-// byte by byte, and resize_full_panels_u8_vbmi, which picks the 64 positions of a panel out of two of the input's at a
-// time. Blocks of channels that become positions, too: row depth_to_space_full_panels_u8_base. Stateless, thread-safe.
+// Planes of bytes made larger or smaller, each position the nearest of the input's, and blocks of channels that become
+// positions: rows resize_full_panels_u8_<isa> and depth_to_space_full_panels_u8_<isa>. Those of base go byte by byte,
+// those of VBMI pick the 64 positions of a panel out of two of the input's lines at a time. Stateless, thread-safe.
 #ifndef SWIZZLE_KERNELS_CPU_INT8_RESIZE_BYTES_H_
 #define SWIZZLE_KERNELS_CPU_INT8_RESIZE_BYTES_H_
 
@@ -17,16 +17,19 @@ bool AcceptsResizeBytes(const Problem& problem);
 // Of one scale and zero point, likewise.
 bool AcceptsDepthToSpaceBytes(const Problem& problem);
 
-void DepthToSpaceBytes(const KernelArgs& args, Stream& stream);
 void ResizeBytes(const KernelArgs& args, Stream& stream);
 void ResizeBytesVbmi(const KernelArgs& args, Stream& stream);
+void DepthToSpaceBytes(const KernelArgs& args, Stream& stream);
+void DepthToSpaceBytesVbmi(const KernelArgs& args, Stream& stream);
 
-// Where the positions of a panel are in the input: of[i] is position i's.
+// Where the positions of a panel are in the input, for each channel of the output: byte[i] of a line of kMaxPanelWidth.
 struct PanelSources {
-  std::array<int64_t, kMaxPanelWidth> of;
+  std::array<int64_t, kMaxPanelWidth> line;  // of channel 0
+  std::array<uint8_t, kMaxPanelWidth> byte;
+  int64_t step = 1;  // lines from a channel to the next
 };
 
-// All channels of a panel, a line of kMaxPanelWidth each, of an input in kFullPanels.
+// All channels of a panel, a line each.
 using PickPanel = void (*)(const PanelSources& sources, const uint8_t* input, int64_t channels, uint8_t* to);
 // With VBMI.
 void PickPanelVbmi(const PanelSources& sources, const uint8_t* input, int64_t channels, uint8_t* to);
