@@ -1,10 +1,13 @@
 #include "model_loader/calibration/row_batches.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <optional>
 #include <string>
 
 #include "model_loader/files/printable_name.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
 namespace {
@@ -17,6 +20,18 @@ std::optional<int64_t> RowsOf(const std::vector<TensorView>& inputs) {
     rows = input.shape[0];
   }
   return rows;
+}
+
+bool HasNan(const TensorView& view) {
+  if (!IsFloating(view.dtype)) return false;
+  bool found = false;
+  VisitElementType(view.dtype, [&]<typename T>(T element) {
+    for (size_t at = 0; at < view.bytes.size() && !found; at += sizeof(T)) {
+      std::memcpy(&element, view.bytes.data() + at, sizeof(T));
+      found = std::isnan(static_cast<double>(Widened(element)));
+    }
+  });
+  return found;
 }
 
 // The first dimension that all inputs are declared with, -1 where that is free; nothing where they differ.
@@ -44,6 +59,9 @@ StatusOr<std::vector<TensorView>> InputsAmong(const fallback::Program& program, 
   for (const fallback::Port& port : program.inputs()) {
     const auto found = arrays.find(port.name);
     if (found == arrays.end()) return InvalidArgument("input '", port.name, "' is missing");
+    if (HasNan(found->second.view())) {
+      return InvalidArgument("input '", port.name, "' has values that are no numbers (NaN)");
+    }
     views.push_back(found->second.view());
   }
   return views;
@@ -53,6 +71,7 @@ StatusOr<RowBatches> RowBatches::Of(const fallback::Program& program, const NpyA
   RowBatches batches;
   SWIZZLE_ASSIGN_OR_RETURN(batches.inputs_, InputsAmong(program, arrays));
   const std::optional<int64_t> rows = RowsOf(batches.inputs_), declared = DeclaredRows(program.inputs());
+  if (rows == 0) return InvalidArgument("input '", program.inputs().front().name, "' has no rows");
   if (!declared || *declared == 0) return batches;
   if (*declared > 0) {
     if (rows.value_or(0) < 1 || *rows % *declared != 0) {

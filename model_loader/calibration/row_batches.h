@@ -11,7 +11,8 @@
 
 namespace swizzle {
 
-// The program's inputs among these arrays, in its order. INVALID_ARGUMENT where one is missing, or one is too many.
+// The program's inputs among these arrays, in its order. INVALID_ARGUMENT where one is missing, one is too many, or one
+// holds what is no number.
 StatusOr<std::vector<TensorView>> InputsAmong(const fallback::Program& program, const NpyArrays& arrays);
 
 // Of arrays that outlive it. Immutable.

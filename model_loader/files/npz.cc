@@ -60,7 +60,7 @@ class Archive {
     for (uint32_t i = 0; i < entries_; ++i) {
       SWIZZLE_ASSIGN_OR_RETURN(const Entry entry, TakeEntry());
       // One place of the file that many names share would be read into memory for each.
-      declared_ += entry.bytes;
+      if (entry.method == 0) declared_ += entry.bytes;  // others are refused
       if (declared_ > file_.size()) return Malformed("its arrays are together longer than the file");
       if (!entry.name.ends_with(kEnding)) return Malformed("it holds a file whose name does not end in .npy");
       const std::string name = entry.name.substr(0, entry.name.size() - kEnding.size());

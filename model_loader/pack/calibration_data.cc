@@ -1,6 +1,7 @@
 #include "model_loader/pack/calibration_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -57,6 +58,9 @@ StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const N
     } else if (!array.bytes.empty()) {
       std::memcpy(rows.data() + before, array.bytes.data(), array.bytes.size());
     }
+  }
+  if (std::ranges::any_of(rows, [](float value) { return std::isnan(value); })) {
+    return InvalidArgument("input '", port.name, "' has values that are no numbers (NaN)");
   }
   return rows;
 }

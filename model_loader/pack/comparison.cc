@@ -14,9 +14,9 @@ template <typename T>
 void Compare(std::span<const T> reference, std::span<const T> candidate, double& largest_difference,
              double& largest_magnitude) {
   for (size_t i = 0; i < reference.size(); ++i) {
-    // Equal infinities differ by nothing; whatever else is not finite differs without bound.
+    // Equal infinities differ by nothing; whatever else is not finite differs without bound, even from itself.
     const double distance = std::abs(double{reference[i]} - double{candidate[i]});
-    const bool same = reference[i] == candidate[i] || (std::isnan(reference[i]) && std::isnan(candidate[i]));
+    const bool same = reference[i] == candidate[i];
     const double bounded = std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity();
     if (!same) largest_difference = std::max(largest_difference, bounded);
     if (std::isfinite(reference[i])) {

@@ -19,7 +19,7 @@ struct Difference {
   double largest_difference = 0.0;
   double largest_magnitude = 0.0;  // of the reference
 
-  // What is not finite in one of them alone differs without bound. REQUIRES: as many elements of each.
+  // What is no number, or infinite in one of them alone, differs without bound. REQUIRES: as many elements of each.
   void See(std::span<const float> reference, std::span<const float> candidate);
   void See(std::span<const double> reference, std::span<const double> candidate);
   double relative() const;
@@ -34,7 +34,7 @@ struct Top1 {
 };
 
 struct Comparison {
-  int64_t samples = 0;                  // batches that both ran
+  int64_t samples = 0;                  // that both ran: rows, or batches of one plan
   std::vector<Difference> differences;  // by output of the reference
   std::optional<Top1> top1;             // where there are labels
 };

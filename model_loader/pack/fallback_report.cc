@@ -9,6 +9,8 @@
 #include <sstream>
 #include <vector>
 
+#include "model_loader/pack/text_table.h"
+
 namespace swizzle::pack {
 
 namespace {
@@ -93,6 +95,21 @@ std::string FallbackText(const FallbackModel& model, const regions::RegionalProg
   return Concat("all ", model.program->graph().nodes.size(),
                 " nodes run on the fallback executor, one by one and dense: ", model.program->OperatorCounts(), why,
                 "no region of it is planned: ", regional.unplanned, "\n");
+}
+
+std::string RegionLayersText(const regions::RegionalProgram& regional) {
+  if (regional.regions.empty()) return "";
+  TextTable table({{"region", Align::kRight}, {"layer"}, {"op"}, {"zeros", Align::kRight}, {"format"}, {"kernel"}});
+  for (size_t i = 0; i < regional.regions.size(); ++i) {
+    const std::shared_ptr<const Plan> plan = regional.regions[i]->plan();
+    for (const LayerReport& layer : plan->report().layers) {
+      const bool has_weight = layer.weight_rows > 0;
+      table.AddRow({std::to_string(i + 1), layer.name, layer.op, has_weight ? PercentText(layer.sparsity()) : "-",
+                    has_weight ? std::string(FormatName(layer.format)) : "-",
+                    layer.moves_data() ? layer.kernels.front() : "-"});
+    }
+  }
+  return Concat("\n", table.Render());
 }
 
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,

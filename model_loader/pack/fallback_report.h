@@ -17,7 +17,10 @@ namespace swizzle::pack {
 std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional,
                          const std::optional<regions::RegionTimes>& times = {});
 
-// The same with every node, and every layer of the regions. Keys only ever get added.
+// A table of the layers that regions hold, each with the kernel of its smallest batch; empty where there are none.
+std::string RegionLayersText(const regions::RegionalProgram& regional);
+
+// What FallbackText says, with every node, and every layer of the regions. Keys only ever get added.
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
                                       const regions::RegionalProgram& regional,
                                       const std::optional<regions::RegionTimes>& times = {});

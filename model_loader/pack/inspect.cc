@@ -117,7 +117,7 @@ StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackMo
     SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional, times), command.page));
   }
   terminal.out << (command.json ? FallbackJson(name, model, regional, times)
-                                : Concat(name, ": ", FallbackText(model, regional, times)));
+                                : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional)));
   return Outcome::kOk;
 }
 

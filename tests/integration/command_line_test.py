@@ -108,3 +108,11 @@ def test_pack_refuses_bad_files(tmp_path):
     assert not (tmp_path / 'out.swz').exists()
     assert 'nothing.onnx' in pack('inspect', tmp_path / 'nothing.onnx', code=2)
     pack('fly', code=2)
+
+
+def test_compressed_inputs_are_named_so(tmp_path):
+    """However small zeros are once they are compressed."""
+    numpy.savez_compressed(tmp_path / 'inputs.npz', image=numpy.zeros((64, 1, 28, 28), numpy.float32))
+    model = SHIPPED / 'mobilenet_v1_fashion.onnx'
+    said = pack('validate', model, model, f'--inputs={tmp_path}/inputs.npz', code=2)
+    assert "array 'image': it is compressed; save it with numpy.savez" in said

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -118,6 +119,36 @@ TEST_F(CommandsInRegions, ValidateTakesTheBatchOfWhicheverHasOne) {
   EXPECT_EQ(Run({"validate", Path("free.onnx"), Path("two.onnx"), inputs}), 0) << err();
   EXPECT_EQ(Run({"validate", Path("two.onnx"), Path("free.onnx"), inputs}), 0) << err();
   ExpectBadInput({"validate", Path("five.onnx"), Path("two.onnx"), inputs}, "two.onnx: input 'x' is [5,8]");
+}
+
+TEST_F(CommandsInRegions, WhatIsNoNumberIsRefused) {
+  SWIZZLE_CHECK(WriteFileAtomically(Path("m.onnx"), InRegions()).ok());
+  const auto write = [this](int64_t rows, float value) {
+    const std::vector<float> values(static_cast<size_t>(rows) * 8, value);
+    const auto bytes = std::as_bytes(std::span(values));
+    std::ofstream(Path("i.npz"), std::ios::binary)
+        << testing::MakeNpz({{"x", TensorView{DType::kFloat32, {rows, 8}, bytes}}});
+  };
+  const std::string inputs = "--inputs=" + Path("i.npz"), calibration = "--calibration=" + Path("i.npz");
+  write(3, std::nanf(""));
+  ExpectBadInput({"validate", Path("m.onnx"), Path("m.onnx"), inputs}, "input 'x' has values that are no numbers");
+  ExpectBadInput({"quantize", Path("m.onnx"), Path("q.onnx"), calibration}, "input 'x' has values that are no numbers");
+  ExpectBadInput({"prune", Path("m.onnx"), Path("p.onnx"), "--sparsity=0.5", calibration}, "that are no numbers");
+  write(0, 0.0f);
+  ExpectBadInput({"validate", Path("m.onnx"), Path("m.onnx"), inputs}, "input 'x' has no rows");
+  ExpectBadInput({"quantize", Path("m.onnx"), Path("q.onnx"), calibration}, "input 'x' has no rows");
+  write(5, 1e30f);  // squares of it are infinite, and then no numbers
+  testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Node("Mul", {"x", "x"}, {"s"}).Node("Sub", {"s", "s"}, {"d"});
+  SWIZZLE_CHECK(WriteFileAtomically(Path("nan.onnx"), builder.Node("Erf", {"d"}, {"y"}).Output("y").Bytes()).ok());
+  EXPECT_EQ(Run({"validate", Path("nan.onnx"), Path("nan.onnx"), inputs}), 1) << out() << err();
+}
+
+TEST_F(CommandsInRegions, InspectListsTheLayers) {
+  SWIZZLE_CHECK(WriteFileAtomically(Path("m.onnx"), InRegions()).ok());
+  EXPECT_EQ(Run({"inspect", Path("m.onnx"), "--tuning-budget=0"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("region  layer"));
+  EXPECT_THAT(out(), HasSubstr("     2  y_node"));
 }
 
 TEST_F(CommandsInRegions, ValidateSaysWhichInputsItCannotDraw) {
