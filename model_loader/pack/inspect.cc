@@ -98,6 +98,7 @@ StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackMo
                          "in regions");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
+  SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.main(), command.precision));
   std::optional<TuningCache> cache;
   if (!command.tuning_cache.empty()) {
     cache.emplace(command.tuning_cache, devices.main());

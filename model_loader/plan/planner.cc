@@ -325,11 +325,14 @@ class Planner {
 
 }  // namespace
 
+Status CheckComputes(const Backend& backend, Precision precision) {
+  if (backend.Computes(precision)) return {};
+  return Unimplemented("precision ", PrecisionName(precision), ": the ", backend.name(),
+                       " backend computes in FP32 or BF16");
+}
+
 StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend& backend, const PlanOptions& options) {
-  if (!backend.Computes(options.precision)) {
-    return Unimplemented("precision ", PrecisionName(options.precision), ": the ", backend.name(),
-                         " backend computes in FP32 or BF16");
-  }
+  SWIZZLE_RETURN_IF_ERROR(CheckComputes(backend, options.precision));
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(materials.network, options));
   if (HasHostMemory(backend)) FuseHostFunctions(materials.network);
   const bool watches =

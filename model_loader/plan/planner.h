@@ -13,6 +13,9 @@
 
 namespace swizzle {
 
+// UNIMPLEMENTED, which every plan then is, where the backend does not compute in this precision.
+Status CheckComputes(const Backend& backend, Precision precision);
+
 // Takes the network (its weights are dropped as kernels prepare theirs). `backend` must outlive the plan.
 // RESOURCE_EXHAUSTED if the arena cannot be had; UNIMPLEMENTED if no kernel accepts a layer.
 StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend, const PlanOptions& options);

@@ -149,6 +149,7 @@ TEST_F(CommandsInRegions, InspectListsTheLayers) {
   EXPECT_EQ(Run({"inspect", Path("m.onnx"), "--tuning-budget=0"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("region  layer"));
   EXPECT_THAT(out(), HasSubstr("     2  y_node"));
+  ExpectBadInput({"inspect", Path("m.onnx"), "--precision=FP16"}, "the cpu backend computes in FP32 or BF16");
 }
 
 TEST_F(CommandsInRegions, ValidateSaysWhichInputsItCannotDraw) {
