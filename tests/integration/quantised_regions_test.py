@@ -161,9 +161,11 @@ def test_factors_by_channel_go_to_scales(tmp_path):
 
 def test_what_is_not_finite_spoils_no_bias(tmp_path):
     x = numpy.random.default_rng(1).random((64, 64), numpy.float32)
-    x[3, 5], x[7, 9] = numpy.nan, numpy.inf
+    x[3, 5], x[7, 9], x[9, 9] = -numpy.inf, numpy.inf, -numpy.inf
     real, whole = quantised_layers(tmp_path, *LAYERS['gemm'][:2], x)
     assert numpy.isfinite(whole).all()
+    x[3, 5] = numpy.nan
+    assert "input 'x' has values that are no numbers" in quantize(tmp_path, {'x': x}).stderr
 
 
 def test_what_quantize_says(tmp_path):
