@@ -28,13 +28,12 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> 
   return Read(model, options);
 }
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, int64_t max_external_bytes) {
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
   if (IsCheckpoint(file)) {
     SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindFallbackOperator}));
     return Program::Make(std::move(graph));
   }
-  ReadOptions options = ReadOptionsFor(file);
-  options.max_external_bytes = max_external_bytes;
+  const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
   StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options);
   if (!program.ok()) return Annotate(program.status(), file.string());

@@ -18,10 +18,8 @@ namespace swizzle::fallback {
 // UNIMPLEMENTED, naming operator and node, if something is not supported.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options = {});
 
-// The same from a file, which errors name, with at most so many bytes of external data; or a checkpoint, by any path
-// that safetensors/checkpoint.h knows.
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file,
-                                                     int64_t max_external_bytes = int64_t{1} << 33);
+// The same from a file, which errors name; or a checkpoint, by any path that safetensors/checkpoint.h knows.
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file);
 
 }  // namespace swizzle::fallback
 

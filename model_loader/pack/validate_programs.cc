@@ -9,6 +9,7 @@
 #include "model_loader/calibration/row_batches.h"
 #include "model_loader/fallback/load.h"
 #include "model_loader/regions/plan_regions.h"
+#include "model_loader/safetensors/checkpoint.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle::pack {
@@ -21,16 +22,20 @@ constexpr int64_t kRowsAtOnce = 8;
 
 using ProgramPointer = std::shared_ptr<const fallback::Program>;
 
+// What came of the model in `file`.
+template <typename T>
+StatusOr<T> Of(const std::filesystem::path& file, StatusOr<T> result) {
+  if (!result.ok()) return Annotate(result.status(), file.string());
+  return result;
+}
+
 // Of a model that one plan takes whole the same graph, read again.
 StatusOr<ProgramPointer> ProgramOf(const std::filesystem::path& file, RunnableModel model) {
   if (auto* const unplanned = std::get_if<FallbackModel>(&model)) return std::move(unplanned->program);
-  if (std::get<LoadedModel>(model).container == "swz") {
-    return Unimplemented(file.string(),
-                         ": it was packed as one plan, and the other model runs in regions: compare it "
-                         "with the model that it was packed from");
-  }
-  model = {};
-  return fallback::ReadProgram(file);
+  model = {};  // its weights
+  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file));
+  return Of(file, fallback::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options));
 }
 
 // Two programs of the same inputs and outputs, ready to run.
@@ -66,25 +71,17 @@ StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(ProgramPointer prog
   return regional.NewRunner(backends.host, /*threads=*/0);
 }
 
-// The status of the model in `file`.
-template <typename T>
-StatusOr<T> Of(const std::filesystem::path& file, StatusOr<T> result) {
-  if (!result.ok()) return Annotate(result.status(), file.string());
-  return result;
-}
-
 StatusOr<Pair> MakePair(const ValidateCommand& command, const Devices& devices, RunnableModel reference,
                         RunnableModel candidate) {
   Pair pair;
   SWIZZLE_ASSIGN_OR_RETURN(pair.program, ProgramOf(command.reference, std::move(reference)));
-  SWIZZLE_ASSIGN_OR_RETURN(const ProgramPointer other, ProgramOf(command.candidate, std::move(candidate)));
-  SWIZZLE_ASSIGN_OR_RETURN(pair.input_places, Match(other->inputs(), pair.program->inputs()));
-  SWIZZLE_ASSIGN_OR_RETURN(pair.output_places, Match(pair.program->outputs(), other->outputs()));
-  pair.other = other;
+  SWIZZLE_ASSIGN_OR_RETURN(pair.other, ProgramOf(command.candidate, std::move(candidate)));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.input_places, Match(pair.other->inputs(), pair.program->inputs()));
+  SWIZZLE_ASSIGN_OR_RETURN(pair.output_places, Match(pair.program->outputs(), pair.other->outputs()));
   SWIZZLE_ASSIGN_OR_RETURN(pair.reference, Of(command.reference, NewRunner(pair.program, devices.cpu(), false)));
   const regions::RegionBackends backends{devices.cpu(), devices.main_gpu(), devices.functions()};
   SWIZZLE_ASSIGN_OR_RETURN(pair.candidate,
-                           Of(command.candidate, NewRunner(other, backends, devices.main_gpu() != nullptr)));
+                           Of(command.candidate, NewRunner(pair.other, backends, devices.main_gpu() != nullptr)));
   return pair;
 }
 

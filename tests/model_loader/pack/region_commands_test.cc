@@ -152,6 +152,16 @@ TEST_F(CommandsInRegions, InspectListsTheLayers) {
   ExpectBadInput({"inspect", Path("m.onnx"), "--precision=FP16"}, "the cpu backend computes in FP32 or BF16");
 }
 
+TEST_F(CommandsInRegions, ValidateReadsWhatOnePlanTakesAgain) {
+  testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Counting("w", {8, 4}).Node("MatMul", {"x", "w"}, {"y"}).Output("y");
+  SWIZZLE_CHECK(WriteFileAtomically(Path("whole.onnx"), builder.Bytes()).ok());
+  SWIZZLE_CHECK(WriteFileAtomically(Path("m.onnx"), InRegions()).ok());
+  EXPECT_EQ(Run({"validate", Path("m.onnx"), Path("whole.onnx"), "--samples=1"}), 1) << err();
+  EXPECT_EQ(Run({"pack", Path("whole.onnx"), Path("whole.swz")}), 0) << err();
+  ExpectBadInput({"validate", Path("m.onnx"), Path("whole.swz")}, "whole.swz: it was packed as one plan");
+}
+
 TEST_F(CommandsInRegions, ValidateSaysWhichInputsItCannotDraw) {
   testing::OnnxBuilder ids;
   ids.Int64Input("ids", {1, 4}).Node("Neg", {"ids"}, {"y"}).Output("y");
