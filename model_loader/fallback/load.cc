@@ -19,6 +19,7 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
   options.any_inputs = true;
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
   SWIZZLE_RETURN_IF_ERROR(ExpandTransposed(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(HoistRoundings(graph).status());
   return Program::Make(std::move(graph));
 }
 

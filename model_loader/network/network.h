@@ -65,10 +65,11 @@ struct Layer : Operator {
 // How one input or output looks to a client.
 struct NetworkPort {
   std::string name;
-  DType dtype = DType::kFloat32;  // ids and masks: INT64 or INT32; UINT8: the whole numbers that the value may be
-  Shape dims;                     // without the batch dimension where that is free; with it where it is fixed. -1: the
-                                  // length of the sequences, where that is free
-  int value = -1;                 // -1: an input that is the mask, or that nothing reads
+  // Ids and masks: INT64 or INT32; UINT8: the whole numbers that the value may be, of outputs in regions alone.
+  DType dtype = DType::kFloat32;
+  Shape dims;      // without the batch dimension where that is free; with it where it is fixed. -1: the
+                   // length of the sequences, where that is free
+  int value = -1;  // -1: an input that is the mask, or that nothing reads
 
   // How requests bring it, or results take it away: ids as INT32.
   Storage storage() const {

@@ -28,6 +28,11 @@ StatusOr<int> ReadByteInputs(Graph& graph);
 // two. Of ONNX's operators, and of graphs for the interpreter, too.
 StatusOr<int> ExpandTransposed(Graph& graph);
 
+// QuantizeLinear and DequantizeLinear of one scale, one behind the other, come to stand before what moves elements to
+// them alone (Transpose, Reshape and kin) where convolutions read it. What makes the value can then end in bytes. Of
+// ONNX's operators, and of graphs for the interpreter.
+StatusOr<int> HoistRoundings(Graph& graph);
+
 // One walk that computes nodes with known inputs (constants and shape arithmetic), infers every shape, and turns each
 // remaining ONNX operator into canonical ones (graph/operators.h). The three need each other: a Reshape's target is
 // computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.

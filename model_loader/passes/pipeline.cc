@@ -66,7 +66,6 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
 
 Status RunRegionPasses(Graph& graph) {
   for (Pass pass : kPasses) {
-    if (pass.run == ReadByteInputs) continue;  // a region's inputs are other nodes' values
     if (pass.run == Canonicalise) pass = {"canonicalise_region", CanonicaliseRegion};
     SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
   }

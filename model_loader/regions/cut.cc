@@ -12,12 +12,19 @@
 namespace swizzle::regions {
 namespace {
 
+bool IsOfBytes(const Graph& graph, const Survey& survey, const Idiom& rounding) {
+  const int wholes = graph.nodes[static_cast<size_t>(rounding.nodes.front())].outputs[0];
+  return survey.dtypes[static_cast<size_t>(wholes)] == DType::kUint8;
+}
+
+bool IsRearranging(std::string_view op) { return std::ranges::find(kRearranging, op) != kRearranging.end(); }
+
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Survey& survey, std::vector<bool> is_candidate, const Computes& computes)
+  Cutter(const Graph& graph, const Survey& survey, std::vector<bool> is_candidate, const CutFor& backend)
       : graph_(graph),
         survey_(survey),
-        computes_(computes),
+        backend_(backend),
         is_candidate_(std::move(is_candidate)),
         forms_(graph.nodes.size()),
         levels_(graph.nodes.size()) {
@@ -53,7 +60,7 @@ class Cutter {
   bool IsWorthAPlan(size_t index) const {
     const Node& node = graph_.nodes[index];
     if (HasKnownWeight(node, survey_) || survey_.IdiomOf(index) != nullptr) return true;
-    if (std::ranges::find(kRearranging, node.op) != kRearranging.end()) return false;
+    if (IsRearranging(node.op)) return false;
     constexpr int64_t kManyElements = 4096;
     const auto elements = ElementCount(*survey_.shapes[static_cast<size_t>(node.outputs[0])]);
     return elements.ok() && *elements >= kManyElements;
@@ -90,7 +97,7 @@ class Cutter {
 
   bool IsComputed(const Region& region) const {
     const StatusOr<Network> network = NetworkOf(graph_, survey_, region);
-    return network.ok() && computes_(*network);
+    return network.ok() && backend_.computes(*network);
   }
 
   bool Fits(size_t index, Form form) const {
@@ -126,8 +133,12 @@ class Cutter {
     return level;
   }
 
-  // What is rounded is of the layer that multiplies it: apart from that, it would be rounded for nothing.
-  Form FormOfReaders(const Idiom& rounding) const {
+  // What is rounded is of what makes it where bytes may go from there to its readers, else of the layer that multiplies
+  // it: apart from that, it would be rounded for nothing.
+  Form FormOfRounding(const Idiom& rounding, const std::vector<size_t>& makers) const {
+    const bool may_cross = backend_.ports_of_bytes && IsOfBytes(graph_, survey_, rounding);
+    const bool is_computed = !makers.empty() && !IsRearranging(graph_.nodes[makers[0]].op);
+    if (may_cross && is_computed && forms_[makers[0]] != Form::kNone) return forms_[makers[0]];
     const std::vector<int>& readers = survey_.readers[static_cast<size_t>(rounding.output)];
     const bool is_product = std::ranges::any_of(readers, [&](int reader) {
       return reader != Survey::kOutside && graph_.nodes[static_cast<size_t>(reader)].op == "MatMul";
@@ -148,7 +159,7 @@ class Cutter {
       const bool follows_vectors = std::ranges::any_of(makers, [&](size_t m) { return forms_[m] == Form::kVectors; });
       if (as_vectors < as_images || (as_vectors == as_images && (follows_vectors || !plane))) form = Form::kVectors;
     }
-    if (images && vectors && idiom != nullptr && idiom->op == "QuantizeLinear") form = FormOfReaders(*idiom);
+    if (images && vectors && idiom != nullptr && idiom->op == "QuantizeLinear") form = FormOfRounding(*idiom, makers);
     forms_[index] = form;
     levels_[index] = LevelAs(makers, form);
     if (idiom == nullptr) return;
@@ -182,12 +193,60 @@ class Cutter {
 
   const Graph& graph_;
   const Survey& survey_;
-  const Computes& computes_;
+  const CutFor& backend_;
   const std::vector<bool> is_candidate_;  // by node: whether it may be of a region
   std::map<int, size_t> makers_;          // value -> node
   std::vector<Form> forms_;               // by node
   std::vector<int> levels_;               // by node
   std::vector<size_t> group_;             // by node: another of the same region, or itself
+};
+
+// Sees what is rounded in one region and read in another.
+class ByteBorders {
+ public:
+  ByteBorders(const Graph& graph, const Survey& survey, std::vector<Region> regions)
+      : graph_(graph), survey_(survey), regions_(std::move(regions)), region_of_(graph.nodes.size(), kNone) {
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      for (const int node : regions_[i].nodes) region_of_[static_cast<size_t>(node)] = static_cast<int>(i);
+    }
+  }
+
+  std::vector<Region> Run() {
+    for (const Idiom& idiom : survey_.idioms) {
+      if (idiom.op != "QuantizeLinear" || !IsOfBytes(graph_, survey_, idiom)) continue;
+      const int back = idiom.nodes.back();
+      const int makes = region_of_[static_cast<size_t>(back)], reads = OnlyReader(idiom.output);
+      if (makes == kNone || reads == kNone || makes == reads) continue;
+      std::vector<int> without = RegionAt(makes).nodes, with = RegionAt(reads).nodes;
+      std::erase(without, back);
+      with.insert(std::ranges::upper_bound(with, back), back);
+      region_of_[static_cast<size_t>(back)] = reads;
+      RegionAt(makes) = MakeRegion(graph_, survey_, RegionAt(makes).form, std::move(without));
+      RegionAt(reads) = MakeRegion(graph_, survey_, RegionAt(reads).form, std::move(with));
+    }
+    return std::move(regions_);
+  }
+
+ private:
+  static constexpr int kNone = -1;
+
+  Region& RegionAt(int index) { return regions_[static_cast<size_t>(index)]; }
+
+  // The region of all that reads the value; kNone where that is not one.
+  int OnlyReader(int value) const {
+    const std::vector<int>& readers = survey_.readers[static_cast<size_t>(value)];
+    const auto region_of = [&](int reader) {
+      return reader == Survey::kOutside ? kNone : region_of_[static_cast<size_t>(reader)];
+    };
+    if (readers.empty()) return kNone;
+    const int first = region_of(readers.front());
+    return std::ranges::all_of(readers, [&](int reader) { return region_of(reader) == first; }) ? first : kNone;
+  }
+
+  const Graph& graph_;
+  const Survey& survey_;
+  std::vector<Region> regions_;
+  std::vector<int> region_of_;  // by node
 };
 
 }  // namespace
@@ -198,10 +257,11 @@ bool HasKnownWeight(const Node& node, const Survey& survey) {
 }
 
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
-                               const Computes& computes) {
+                               const CutFor& backend) {
   std::vector<bool> is_candidate(graph.nodes.size());
   for (const int node : nodes) is_candidate[static_cast<size_t>(node)] = true;
-  return Cutter(graph, survey, std::move(is_candidate), computes).Run();
+  std::vector<Region> regions = Cutter(graph, survey, std::move(is_candidate), backend).Run();
+  return backend.ports_of_bytes ? ByteBorders(graph, survey, std::move(regions)).Run() : regions;
 }
 
 }  // namespace swizzle::regions

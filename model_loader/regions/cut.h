@@ -23,9 +23,17 @@ inline constexpr std::array<std::string_view, 8> kRearranging = {"Concat", "Dept
 // Whether the backend that regions are planned for has kernels for a network.
 using Computes = std::function<bool(const Network&)>;
 
-// Of these nodes, in the order in which they can run, those that share a level in any.
+// What the backend does that regions are planned for.
+struct CutFor {
+  Computes computes;
+  bool ports_of_bytes = false;  // whether its plans begin and end in them
+};
+
+// Of these nodes, in the order in which they can run, those that share a level in any. Where only one other region
+// reads what a region rounds to UINT8, and ports may be of bytes, the QuantizeLinear is of the one, the
+// DequantizeLinear of the other.
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
-                               const Computes& computes);
+                               const CutFor& backend);
 
 // Whether the node multiplies an activation with a matrix that is known.
 bool HasKnownWeight(const Node& node, const Survey& survey);

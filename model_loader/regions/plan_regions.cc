@@ -81,7 +81,7 @@ class RegionPlanner {
                return LayerRows(backend_, network, layer, {1, options_.precision}, false).ok();
              });
     };
-    return CutRegions(graph_, survey_, nodes, computes);
+    return CutRegions(graph_, survey_, nodes, {computes, place_ == fallback::Place::kHost});
   }
 
   // Plans the region, or, where that fails, what is between its transposes and their kin, or each of its layers alone.
@@ -89,7 +89,8 @@ class RegionPlanner {
     if (Plans(region) || region.nodes.size() == 1) return;
     std::vector<int> others;
     std::ranges::copy_if(region.nodes, std::back_inserter(others), [&](int node) {
-      return std::ranges::find(kRearranging, graph_.nodes[static_cast<size_t>(node)].op) == kRearranging.end();
+      const std::string& op = graph_.nodes[static_cast<size_t>(node)].op;
+      return std::ranges::find(kRearranging, op) == kRearranging.end() && !IsHalfARounding(region, node);
     });
     for (const Region& part : Cut(others)) {
       if (!Plans(part) && part.nodes.size() > 1) AddLayers(part);
@@ -140,6 +141,13 @@ class RegionPlanner {
   std::vector<std::string> refusals;  // of regions that were to be planned
 
  private:
+  // Whether the other half is of another region.
+  bool IsHalfARounding(const Region& region, int node) const {
+    const Idiom* const idiom = survey_.IdiomOf(static_cast<size_t>(node));
+    return idiom != nullptr && idiom->op == "QuantizeLinear" &&
+           !std::ranges::all_of(idiom->nodes, [&](int n) { return std::ranges::binary_search(region.nodes, n); });
+  }
+
   bool Refused(const Status& status) {
     refusals.emplace_back(status.message());
     return false;

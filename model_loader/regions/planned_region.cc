@@ -11,19 +11,13 @@ namespace swizzle::regions {
 using fallback::Array;
 using fallback::Results;
 
-namespace {
-
-float* DataOf(const Array& array) { return reinterpret_cast<float*>(array.data.get()); }
-
-}  // namespace
-
 std::optional<Shape> PlannedRegion::LeadingOf(const Network& network, std::span<const Array> inputs,
                                               RowShapes& rows) const {
   std::optional<Shape> leading;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i].shape;
     const size_t rank = network.inputs[i].dims.size();
-    if (inputs[i].dtype != DType::kFloat32 || shape.size() < rank + 1) return std::nullopt;
+    if (inputs[i].dtype != network.inputs[i].dtype || shape.size() < rank + 1) return std::nullopt;
     const auto cut = shape.end() - static_cast<std::ptrdiff_t>(rank);
     Shape its(shape.begin(), cut);
     if (form_ == Form::kImages && its.size() != 1) return std::nullopt;
@@ -64,16 +58,16 @@ StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inp
   for (const NetworkPort& port : plan->network().outputs) {
     Shape shape = *leading;
     shape.insert(shape.end(), port.dims.begin(), port.dims.end());
-    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(DType::kFloat32, std::move(shape)));
+    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(port.dtype, std::move(shape)));
   }
   const auto arena_bytes = static_cast<int64_t>(plan->ArenaBytes(most));
   SWIZZLE_ASSIGN_OR_RETURN(Array arena, in.memory.Allocate(DType::kUint8, {arena_bytes}));
-  std::vector<const float*> from(inputs.size());
-  std::vector<float*> to(results.size());
+  std::vector<const std::byte*> from(inputs.size());
+  std::vector<std::byte*> to(results.size());
   for (int64_t first = 0; first < rows; first += most) {
-    const auto start = [&](const Array& array) { return array.elements() / rows * first; };
-    for (size_t i = 0; i < from.size(); ++i) from[i] = DataOf(inputs[i]) + start(inputs[i]);
-    for (size_t i = 0; i < to.size(); ++i) to[i] = DataOf(results[i]) + start(results[i]);
+    const auto start = [&](const Array& array) { return array.data.get() + array.bytes() / rows * first; };
+    std::ranges::transform(inputs, from.begin(), start);
+    std::ranges::transform(results, to.begin(), start);
     const std::span<std::byte> bytes(arena.data.get(), static_cast<size_t>(arena_bytes));
     SWIZZLE_RETURN_IF_ERROR(
         plan->RunOn(in.stream, {bytes, from, to, in.gate}, BatchSize(std::min(most, rows - first))));

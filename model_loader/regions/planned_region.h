@@ -42,7 +42,7 @@ class PlannedRegion final : public fallback::Part {
     ++version_;
   }
 
-  // Takes FP32 whose rows can be planned, and as many for each input.
+  // Takes what the network's ports are of, whose rows can be planned, and as many for each input.
   StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
                                                  Stream& stream, StepGate* gate) const override;
   StatusOr<std::optional<fallback::Results>> RunOnDevice(std::span<const fallback::Array> inputs,

@@ -128,7 +128,9 @@ class StateRuns final : public fallback::StateProducts {
   void Run(const Plan& plan, int64_t task, int64_t rows, const float* from, float* to) {
     const std::span<std::byte> arena(arenas_.data.get() + task * arena_bytes_, static_cast<size_t>(arena_bytes_));
     Stream& stream = own_.empty() ? stream_ : *own_[static_cast<size_t>(task)];
-    stream_.Keep(plan.RunOn(stream, {arena, {&from, 1}, {&to, 1}}, BatchSize(rows)));
+    const auto* const in = reinterpret_cast<const std::byte*>(from);
+    auto* const out = reinterpret_cast<std::byte*>(to);
+    stream_.Keep(plan.RunOn(stream, {arena, {&in, 1}, {&out, 1}}, BatchSize(rows)));
     if (!own_.empty()) stream_.Keep(stream.Synchronize());
   }
 

@@ -34,25 +34,49 @@ class Extraction {
     made_.opset = graph_.opset;
     for (const int input : region_.inputs) {
       made_.inputs.push_back(AddValue(input));
+      made_.values.back().dtype = survey_.dtypes[static_cast<size_t>(input)];
       Shape shape = RowShape(*survey_.shapes[static_cast<size_t>(input)], region_.form);
       shape.insert(shape.begin(), kFreeBatch);
       made_.values.back().shape = std::move(shape);
     }
     for (const int index : region_.nodes) {
       const Idiom* const idiom = survey_.IdiomOf(static_cast<size_t>(index));
+      const Node& node = graph_.nodes[static_cast<size_t>(index)];
       if (idiom == nullptr) {
-        SWIZZLE_RETURN_IF_ERROR(AddNode(graph_.nodes[static_cast<size_t>(index)]));
+        SWIZZLE_RETURN_IF_ERROR(AddNode(node));
+      } else if (idiom->op == "QuantizeLinear") {
+        SWIZZLE_RETURN_IF_ERROR(CopyNode(node));
       } else if (index == idiom->nodes.back()) {
         SWIZZLE_RETURN_IF_ERROR(AddIdiom(*idiom));
       }
     }
     for (const int output : region_.outputs) {
-      made_.outputs.push_back({made_.values[static_cast<size_t>(values_.at(output))].name, values_.at(output)});
+      SWIZZLE_ASSIGN_OR_RETURN(const int real, IsOfBytes(output) ? RealOf(output) : values_.at(output));
+      made_.outputs.push_back({made_.values[static_cast<size_t>(real)].name, real});
     }
     return std::move(made_);
   }
 
  private:
+  bool IsOfBytes(int value) const { return survey_.dtypes[static_cast<size_t>(value)] == DType::kUint8; }
+
+  // What the bytes of an output stand for, as the QuantizeLinear says that makes them.
+  StatusOr<int> RealOf(int bytes) {
+    const auto makes = [&](int index) { return graph_.nodes[static_cast<size_t>(index)].outputs[0] == bytes; };
+    Node back = graph_.nodes[static_cast<size_t>(*std::ranges::find_if(region_.nodes, makes))];
+    back.op = "DequantizeLinear";
+    back.inputs[0] = values_.at(bytes);
+    for (size_t i = 1; i < back.inputs.size(); ++i) {
+      if (back.inputs[i] != kNoValue) back.inputs[i] = values_.at(back.inputs[i]);
+    }
+    Value real;
+    real.name = Concat(made_.values[static_cast<size_t>(back.inputs[0])].name, ".real");
+    back.outputs = {made_.AddValue(std::move(real))};
+    back.attributes.clear();
+    made_.nodes.push_back(std::move(back));
+    return made_.nodes.back().outputs[0];
+  }
+
   int AddValue(int value) {
     Value named;
     named.name = Concat(graph_.values[static_cast<size_t>(value)].name, "#", value);
@@ -95,10 +119,6 @@ class Extraction {
   }
 
   Status AddIdiom(const Idiom& idiom) {
-    if (idiom.op == "QuantizeLinear") {
-      for (const int index : idiom.nodes) SWIZZLE_RETURN_IF_ERROR(CopyNode(graph_.nodes[static_cast<size_t>(index)]));
-      return {};
-    }
     if (region_.form != Form::kVectors && idiom.op != "Function") {
       return Unimplemented("layer normalisation is of vectors");
     }
@@ -164,6 +184,24 @@ class Extraction {
   std::map<int, int> values_;  // of graph_ -> of made_
 };
 
+// What is bytes in the program is bytes of the network.
+Status SetPortTypes(const Survey& survey, const Region& region, Network& network) {
+  for (size_t i = 0; i < region.inputs.size(); ++i) {
+    if (network.inputs[i].dtype == survey.dtypes[static_cast<size_t>(region.inputs[i])]) continue;
+    return Unimplemented("a region reads ", DTypeName(survey.dtypes[static_cast<size_t>(region.inputs[i])]), " as ",
+                         DTypeName(network.inputs[i].dtype));
+  }
+  for (size_t i = 0; i < region.outputs.size(); ++i) {
+    NetworkPort& port = network.outputs[i];
+    const DType dtype = survey.dtypes[static_cast<size_t>(region.outputs[i])];
+    if (dtype == DType::kFloat32) continue;
+    const auto wholes = network.values[static_cast<size_t>(port.value)].quantisation;
+    if (!wholes || wholes->dtype != dtype) return Unimplemented("a region does not end in ", DTypeName(dtype));
+    port.dtype = dtype;
+  }
+  return {};
+}
+
 }  // namespace
 
 Region MakeRegion(const Graph& graph, const Survey& survey, Form form, std::vector<int> nodes) {
@@ -210,6 +248,7 @@ StatusOr<Network> NetworkOf(const Graph& graph, const Survey& survey, const Regi
   SWIZZLE_ASSIGN_OR_RETURN(Graph own, Extraction(graph, survey, region).Run());
   SWIZZLE_RETURN_IF_ERROR(RunRegionPasses(own));
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(own)));
+  SWIZZLE_RETURN_IF_ERROR(SetPortTypes(survey, region, network));
   for (size_t i = 0; i < region.outputs.size(); ++i) {
     const auto& shape = survey.shapes[static_cast<size_t>(region.outputs[i])];
     if (!shape) continue;

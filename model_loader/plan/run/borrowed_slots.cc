@@ -5,13 +5,13 @@ namespace swizzle {
 BorrowedSlots::BorrowedSlots(const StepList& list, const BorrowedMemory& memory, bool on_host)
     : memory_(memory), elsewhere_(list.slots.size(), nullptr) {
   for (size_t i = 0; i < memory.inputs.size(); ++i) {
-    elsewhere_[list.inputs[i]] = reinterpret_cast<std::byte*>(const_cast<float*>(memory.inputs[i]));
+    elsewhere_[list.inputs[i]] = const_cast<std::byte*>(memory.inputs[i]);
   }
   for (size_t i = 0; i < memory.outputs.size(); ++i) {
     std::byte*& slot = elsewhere_[list.outputs[i]];
     if (slot != nullptr) shared_.push_back({i, slot});
     if (slot != nullptr) continue;
-    slot = reinterpret_cast<std::byte*>(memory.outputs[i]);
+    slot = memory.outputs[i];
     const int worked_on = on_host ? WorkedOnFor(list, list.outputs[i]) : -1;
     if (worked_on >= 0) elsewhere_[worked_on] = slot;
   }

@@ -67,11 +67,11 @@ struct RunnerOptions {
 };
 
 // What a batch is run in that has no runner: all is the caller's, and lies where the plan's backend computes. inputs[i]
-// and outputs[i] are as Runner::Input and Output say; an input stays as it was.
+// and outputs[i] are as Runner::InputMemory and Output say, of the type that the port has; an input stays as it was.
 struct BorrowedMemory {
   std::span<std::byte> arena;  // of Plan::ArenaBytes(size), aligned to kBufferAlignment
-  std::span<const float* const> inputs;
-  std::span<float* const> outputs;
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
   StepGate* gate = nullptr;  // asked between steps; null: it never waits
 };
 

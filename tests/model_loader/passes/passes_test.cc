@@ -171,5 +171,55 @@ TEST(PipelineTest, ReportsEveryPass) {
   EXPECT_EQ(*counts, expected);
 }
 
+// x -> a layer -> moves -> rounding -> a convolution, or a product.
+OnnxBuilder RoundedBehindMoves(const std::string& maker, const std::string& reader) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4, 4}).Floats("s", {}, {0.5f}).Int64s("plane", {4}, {0, 4, 2, 2}).Counting("w", {4, 4});
+  builder.Counting("k", {1, 4, 1, 1}).Counting("v", {2, 3});
+  builder.Node(maker, {"x", maker == "MatMul" ? "w" : "x"}, {"h"});
+  builder.Node("Transpose", {"h"}, {"t"}, {{"perm", Ints{0, 2, 1}}}).Node("Reshape", {"t", "plane"}, {"p"});
+  builder.Node("QuantizeLinear", {"p", "s"}, {"q"}).Node("DequantizeLinear", {"q", "s"}, {"r"});
+  builder.Node(reader, {"r", reader == "Conv" ? "k" : "v"}, {"y"}).Output("y");
+  return builder;
+}
+
+std::string OperatorsAfterHoisting(OnnxBuilder builder) {
+  auto graph = builder.Read();
+  EXPECT_THAT(graph, IsOk());
+  EXPECT_THAT(HoistRoundings(*graph), IsOk());
+  std::string operators;
+  for (const Node& node : graph->nodes) operators += node.op + " ";
+  return operators;
+}
+
+TEST(HoistRoundingsTest, WhatMakesTheValueMayEndInBytes) {
+  EXPECT_EQ(OperatorsAfterHoisting(RoundedBehindMoves("MatMul", "Conv")),
+            "MatMul QuantizeLinear DequantizeLinear Transpose Reshape Conv ");
+  EXPECT_EQ(OperatorsAfterHoisting(RoundedBehindMoves("Add", "Conv")),
+            "Add QuantizeLinear DequantizeLinear Transpose Reshape Conv ");
+}
+
+TEST(HoistRoundingsTest, TheyStayBehindMovesThatNoConvolutionReads) {
+  EXPECT_EQ(OperatorsAfterHoisting(RoundedBehindMoves("MatMul", "MatMul")),
+            "MatMul Transpose Reshape QuantizeLinear DequantizeLinear MatMul ");
+}
+
+TEST(HoistRoundingsTest, TheyStayBehindWhatOnlyPicks) {
+  EXPECT_EQ(OperatorsAfterHoisting(RoundedBehindMoves("Concat", "Conv")),
+            "Concat Transpose Reshape QuantizeLinear DequantizeLinear Conv ");
+}
+
+TEST(HoistRoundingsTest, TheyStayBehindAProductOfTwo) {
+  OnnxBuilder builder = RoundedBehindMoves("MatMul", "Conv");
+  builder.graph().mutable_node(0)->set_input(1, "x");
+  EXPECT_EQ(OperatorsAfterHoisting(builder), "MatMul Transpose Reshape QuantizeLinear DequantizeLinear Conv ");
+}
+
+TEST(HoistRoundingsTest, TheyStayBehindWhatIsReadElsewhere) {
+  OnnxBuilder builder = RoundedBehindMoves("MatMul", "Conv");
+  builder.Output("p");
+  EXPECT_EQ(OperatorsAfterHoisting(builder), "MatMul Transpose Reshape QuantizeLinear DequantizeLinear Conv ");
+}
+
 }  // namespace
 }  // namespace swizzle

@@ -35,15 +35,14 @@ class BorrowedSlotsTest : public ::testing::Test {
     list_.inputs = {x_};
     list_.outputs = outputs;
     for (const int output : outputs) list_.slots[output].last_step = std::numeric_limits<int>::max();
-    std::vector<float> memory(outputs.size() + 1);
-    const float* const input = memory.data();
-    std::vector<float*> of_outputs;
+    std::vector<std::byte> memory(outputs.size() + 1);
+    const std::byte* const input = memory.data();
+    std::vector<std::byte*> of_outputs;
     for (size_t i = 0; i < outputs.size(); ++i) of_outputs.push_back(memory.data() + i + 1);
     const BorrowedSlots slots(list_, {{}, {&input, 1}, of_outputs}, on_host);
     std::vector<int> places;
     for (const std::byte* const at : slots.elsewhere()) {
-      const auto* const lies = reinterpret_cast<const float*>(at);
-      places.push_back(at == nullptr ? 0 : lies == input ? -1 : static_cast<int>(lies - input));
+      places.push_back(at == nullptr ? 0 : at == input ? -1 : static_cast<int>(at - input));
     }
     return places;
   }
