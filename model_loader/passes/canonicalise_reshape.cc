@@ -28,6 +28,15 @@ int RenamedFrom(const NodeRewrite& rewrite, int value) {
   return value;
 }
 
+// The node becomes one that moves its input's elements: whole numbers stay what they are.
+Status BecomeMove(NodeRewrite& rewrite, const char* op, int from, Shape shape, std::map<std::string, Attribute> how) {
+  SWIZZLE_RETURN_IF_ERROR(rewrite.Become(op, {from}, std::move(shape), std::move(how)));
+  auto& values = rewrite.graph().values;
+  const std::optional<WholeNumbers>& wholes = values[from].wholes;
+  if (wholes && wholes->quantisation.per_tensor()) values[rewrite.node().outputs[0]].wholes = wholes;
+  return {};
+}
+
 Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
   const int given = rewrite.node().inputs[0], from = RenamedFrom(rewrite, given);
   const Graph& graph = rewrite.graph();
@@ -38,7 +47,7 @@ Status BecomeReshape(NodeRewrite& rewrite, Shape shape) {
     rewrite.VanishInto(from);
     return {};
   }
-  return rewrite.Become("Reshape", {given}, std::move(shape));
+  return BecomeMove(rewrite, "Reshape", given, std::move(shape), {});
 }
 
 // The value that is turned before, and turned back to its shape by a transpose of so many rows; kNoValue: none.
@@ -199,7 +208,7 @@ Status CanonicaliseTranspose(NodeRewrite& rewrite) {
     rewrite.VanishInto(turned);
     return {};
   }
-  return rewrite.Become("Transpose", {node.inputs[0]}, std::move(to), {{"rows", row_count}});
+  return BecomeMove(rewrite, "Transpose", node.inputs[0], std::move(to), {{"rows", row_count}});
 }
 
 Status CanonicaliseCast(NodeRewrite& rewrite) {

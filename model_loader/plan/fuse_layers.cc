@@ -47,6 +47,21 @@ class Fuser {
     }
   }
 
+  // Those whose bytes are read, perhaps behind what moves them.
+  void FuseRoundedDepthwiseFunctions() {
+    for (Layer& layer : network_.layers) {
+      if (layer.op != Op::kFunction || !layer.function().KeepsZero() || !OnlyHoldsToItsRange(layer)) continue;
+      std::vector<int> values = {layer.inputs[0]};
+      while (const Layer* const move = OnlyReadMove(values.back())) values.push_back(move->inputs[0]);
+      Layer* const depthwise = OnlyReadLayer(values.back(), Op::kDepthwiseConv);
+      if (depthwise == nullptr || depthwise->epilogue != Epilogue{} || !LeavesAsBytes(layer.output)) continue;
+      if (!network_.values[depthwise->inputs[0]].AsWholeNumbers() || !IsReal(values)) continue;
+      depthwise->epilogue.function = layer.function();
+      for (const int value : values) network_.values[value].quantisation = network_.values[layer.output].quantisation;
+      layer.SetOp(Op::kActivation);
+    }
+  }
+
   void FuseRoundedFunctions() {
     for (Layer& layer : network_.layers) {
       if (layer.op != Op::kFunction || !OnlyHoldsToItsRange(layer)) continue;
@@ -112,6 +127,21 @@ class Fuser {
       ++products;
     }
     return products > 0 && products == readers_[value];
+  }
+
+  const Layer* OnlyReadMove(int value) {
+    const Layer* const move = OnlyReadLayer(value, Op::kReshape);
+    return move != nullptr ? move : OnlyReadLayer(value, Op::kTranspose);
+  }
+
+  bool IsReal(const std::vector<int>& values) const {
+    return std::ranges::none_of(values, [&](int value) { return network_.values[value].quantisation.has_value(); });
+  }
+
+  bool LeavesAsBytes(int value) const {
+    return readers_[value] == 1 && std::ranges::any_of(network_.outputs, [&](const NetworkPort& port) {
+             return port.value == value && port.dtype == DType::kUint8;
+           });
   }
 
   // Whether all that its epilogue does is to hold its output to what the output's whole numbers reach.
@@ -255,6 +285,7 @@ void FuseLayers(Network& network) {
 void FuseHostFunctions(Network& network) {
   Fuser fuser(network);
   fuser.FuseDepthwiseFunctions();
+  fuser.FuseRoundedDepthwiseFunctions();
   fuser.FuseRoundedFunctions();
   fuser.RemoveGone();
 }

@@ -20,8 +20,9 @@ namespace swizzle {
 // Fused layers keep the name of the first of them and stand where it stood; values in between are made no more, and
 // weights that went into another are empty. A second call changes nothing. REQUIRES: a validated network.
 void FuseLayers(Network& network);
-// What only the host's rows do: functions end depthwise layers, and sparse products of whole numbers whose value they
-// round. Of the latter what rounds is left, as a layer that only quantises, so that products may end in bytes.
+// What only the host's rows do: functions end depthwise layers, and sparse products and depthwise layers of whole
+// numbers whose value they round, the latter behind what moves it, too. Of these what rounds is left, as a layer that
+// only quantises, so that the layers may end in bytes.
 void FuseHostFunctions(Network& network);
 
 }  // namespace swizzle

@@ -39,6 +39,9 @@ struct NhwcTaps {
 // With AVX-512 and VNNI, up to 64 channels.
 void DepthwiseRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps);
 void LargestRow(const NhwcRow& row, const OutputSteps& steps);
+// The row as real numbers, [position][64 channels], in the order of the taps; and what they become when they are bytes.
+void DepthwiseRealsRow(const NhwcRow& row, const NhwcTaps& taps, float* reals);
+void RoundRow(const float* reals, const NhwcRow& row, const Quantised& to_be, const OutputSteps& steps);
 // With AVX2, 16 channels. The taps' quads are pairs of 16-bit numbers, [column][pair of rows][channel], and dword 4 l +
 // i of vector j is channel 8 l + 4 j + i.
 void DepthwiseRowInPairs(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps);

@@ -70,24 +70,46 @@ SWIZZLE_INLINE Sums StartOf(const NhwcTaps& taps) {
            _mm512_load_si512(taps.start + 48)}};
 }
 
-template <bool kWhole>
-SWIZZLE_INLINE void StoreSums(const Sums& sums, const NhwcTaps& taps, const RowVectors& vectors, uint8_t* to) {
-  __m512i step[4];
-  HWY_UNROLL(4)
-  for (int j = 0; j < 4; ++j) {
-    const __m512 scale = _mm512_load_ps(taps.scale + int64_t{16} * j);
-    step[j] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums.of[j]), scale));
-  }
-  vectors.Store<kWhole>(to, vnni::PackSteps(step, vectors.steps));
+SWIZZLE_INLINE __m512 RealsOf(const Sums& sums, const NhwcTaps& taps, int j) {
+  return _mm512_mul_ps(_mm512_cvtepi32_ps(sums.of[j]), _mm512_load_ps(taps.scale + int64_t{16} * j));
 }
+
+// Where sums of one position after the other go: as bytes to the row of outputs,
+struct BytesOut {
+  explicit BytesOut(const NhwcRow& row) : to(row.output), step(row.output_step) {}
+
+  template <bool kWhole>
+  SWIZZLE_INLINE void Put(const Sums& sums, const NhwcTaps& taps, const RowVectors& vectors) {
+    __m512i steps[4];
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) steps[j] = _mm512_cvtps_epi32(RealsOf(sums, taps, j));
+    vectors.Store<kWhole>(to, vnni::PackSteps(steps, vectors.steps));
+    to += step;
+  }
+
+  uint8_t* to;
+  int64_t step;
+};
+
+// or as real numbers, of all channels in the order of the sums.
+struct RealsOut {
+  template <bool kWhole>
+  SWIZZLE_INLINE void Put(const Sums& sums, const NhwcTaps& taps, const RowVectors&) {
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) _mm512_storeu_ps(to + int64_t{16} * j, RealsOf(sums, taps, j));
+    to += kNhwcChannels;
+  }
+
+  float* to;
+};
 
 // Windows next to each other, of kColumns columns and kRows rows. Sums of kColumns windows are under way: of the one
 // that begins at column c those of index c % kColumns.
-template <bool kWhole, int kColumns, int kRows>
+template <bool kWhole, int kColumns, int kRows, typename Out>
 class Slide {
  public:
-  SWIZZLE_INLINE Slide(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors)
-      : row_(row), taps_(taps), vectors_(vectors), to_(row.output), x_(-row.window.pad_left) {
+  SWIZZLE_INLINE Slide(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors, Out out)
+      : row_(row), taps_(taps), vectors_(vectors), out_(out), x_(-row.window.pad_left) {
     HWY_UNROLL(8)
     for (int i = 0; i < kRows; ++i) from_[i] = row.rows[i] + x_ * row.steps[i];
     HWY_UNROLL(8)
@@ -133,17 +155,14 @@ class Slide {
     HWY_UNROLL(8)
     for (int i = 0; i < kRows; ++i) from_[i] += row_.steps[i];
     ++x_;
-    if (column >= kColumns - 1) {
-      StoreSums<kWhole>(sums_[kEnds], taps_, vectors_, to_);
-      to_ += row_.output_step;
-    }
+    if (column >= kColumns - 1) out_.template Put<kWhole>(sums_[kEnds], taps_, vectors_);
     sums_[kEnds] = StartOf(taps_);
   }
 
   const NhwcRow& row_;
   const NhwcTaps& taps_;
   const RowVectors& vectors_;
-  uint8_t* to_;
+  Out out_;
   int64_t x_;
   const uint8_t* from_[kRows];
   Sums sums_[kColumns];
@@ -176,27 +195,27 @@ SWIZZLE_INLINE Interleaved LoadPairs(const NhwcRow& row, int64_t x) {
 void SlidePairs(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
   const RowVectors whole(row, steps);
   int64_t x = -row.window.pad_left;
-  uint8_t* to = row.output;
+  BytesOut out(row);
+  out.step = kVector;
   Interleaved first = LoadPairs(row, x);
-  for (int64_t position = 0; position < row.output_width; position += 2, x += 2, to += kVector) {
+  for (int64_t position = 0; position < row.output_width; position += 2, x += 2) {
     Sums sums = StartOf(taps);
     AddQuads(first, taps.quads, sums);
     AddQuads(LoadPairs(row, x + 1), taps.quads + kNhwcChannels, sums);
     first = LoadPairs(row, x + 2);
     AddQuads(first, taps.quads + 2 * kNhwcChannels, sums);
     if (position + 1 < row.output_width) {
-      StoreSums<true>(sums, taps, whole, to);
+      out.Put<true>(sums, taps, whole);
     } else {
-      StoreSums<false>(sums, taps, whole, to);
+      out.Put<false>(sums, taps, whole);
     }
   }
 }
 
-template <bool kWhole>
-void SumEach(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors) {
+template <bool kWhole, typename Out>
+void SumEach(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors, Out out) {
   const Window& window = row.window;
-  uint8_t* to = row.output;
-  for (int64_t position = 0; position < row.output_width; ++position, to += row.output_step) {
+  for (int64_t position = 0; position < row.output_width; ++position) {
     Sums sums = StartOf(taps);
     const int32_t* quads = taps.quads;
     int64_t x = position * window.stride_w - window.pad_left;
@@ -205,18 +224,20 @@ void SumEach(const NhwcRow& row, const NhwcTaps& taps, const RowVectors& vectors
         AddQuads(LoadColumn<kWhole>(row, vectors, x, i), quads, sums);
       }
     }
-    StoreSums<kWhole>(sums, taps, vectors, to);
+    out.template Put<kWhole>(sums, taps, vectors);
   }
 }
 
-template <bool kWhole>
-void RunDepthwise(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
+template <bool kWhole, typename Out>
+void RunDepthwise(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps, Out out) {
   const RowVectors vectors(row, steps);
   const Window& window = row.window;
   const bool slides = window.stride_w == 1 && window.dilation_w == 1;
-  if (slides && window.kernel_w == 3 && window.kernel_h == 3) return Slide<kWhole, 3, 3>(row, taps, vectors).Run();
-  if (slides && window.kernel_w == 5 && window.kernel_h == 5) return Slide<kWhole, 5, 5>(row, taps, vectors).Run();
-  SumEach<kWhole>(row, taps, vectors);
+  if (slides && window.kernel_w == 3 && window.kernel_h == 3)
+    return Slide<kWhole, 3, 3, Out>(row, taps, vectors, out).Run();
+  if (slides && window.kernel_w == 5 && window.kernel_h == 5)
+    return Slide<kWhole, 5, 5, Out>(row, taps, vectors, out).Run();
+  SumEach<kWhole>(row, taps, vectors, out);
 }
 
 template <bool kWhole>
@@ -240,13 +261,35 @@ void RunLargest(const NhwcRow& row, const OutputSteps& steps) {
 }  // namespace
 
 void DepthwiseRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps) {
-  if (row.channels == kNhwcChannels) return RunDepthwise<true>(row, taps, steps);
+  if (row.channels == kNhwcChannels) return RunDepthwise<true>(row, taps, steps, BytesOut(row));
   const Window& window = row.window;
   const bool slides = window.stride_w == 1 && window.dilation_w == 1 && window.kernel_w == 3 && window.kernel_h == 3;
   if (slides && row.channels == kPairedChannels && row.output_step == kPairedChannels) {
     return SlidePairs(row, taps, steps);
   }
-  RunDepthwise<false>(row, taps, steps);
+  RunDepthwise<false>(row, taps, steps, BytesOut(row));
+}
+
+void DepthwiseRealsRow(const NhwcRow& row, const NhwcTaps& taps, float* reals) {
+  if (row.channels == kNhwcChannels) return RunDepthwise<true>(row, taps, {}, RealsOut{reals});
+  RunDepthwise<false>(row, taps, {}, RealsOut{reals});
+}
+
+// The quotient by a reciprocal, with the remainder's added, is the rounded one but for a last place, which a step's
+// nearest whole number does not see.
+void RoundRow(const float* reals, const NhwcRow& row, const Quantised& to_be, const OutputSteps& steps) {
+  const RowVectors vectors(row, steps);
+  const __m512 scale = _mm512_set1_ps(to_be.scale), reciprocal = _mm512_set1_ps(1.0f / to_be.scale);
+  uint8_t* to = row.output;
+  for (int64_t position = 0; position < row.output_width; ++position, reals += kNhwcChannels, to += row.output_step) {
+    __m512i step[4];
+    HWY_UNROLL(4)
+    for (int j = 0; j < 4; ++j) {
+      const __m512 value = _mm512_loadu_ps(reals + int64_t{16} * j), near = _mm512_mul_ps(value, reciprocal);
+      step[j] = _mm512_cvtps_epi32(_mm512_fmadd_ps(_mm512_fnmadd_ps(near, scale, value), reciprocal, near));
+    }
+    vectors.Store<false>(to, vnni::PackSteps(step, vectors.steps));
+  }
 }
 
 void LargestRow(const NhwcRow& row, const OutputSteps& steps) {

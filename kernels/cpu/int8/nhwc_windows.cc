@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/int8/nhwc_cells.h"
 #include "kernels/cpu/int8/quad_weight.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -18,8 +19,8 @@ constexpr int64_t kQuad = 4;
 
 bool KeepsNhwc(const Problem& problem) {
   const Window& window = problem.window();
-  return ReadsBytes(problem, Layout::kNhwc) && WritesBytes(problem, Layout::kNhwc) && !problem.epilogue.function &&
-         !problem.epilogue.residual && window.kernel_h <= NhwcRow::kMostTaps && window.kernel_w <= NhwcRow::kMostTaps;
+  return ReadsBytes(problem, Layout::kNhwc) && WritesBytes(problem, Layout::kNhwc) && !problem.epilogue.residual &&
+         window.kernel_h <= NhwcRow::kMostTaps && window.kernel_w <= NhwcRow::kMostTaps;
 }
 
 // Of some channels, a dword each: see NhwcTaps.
@@ -130,21 +131,47 @@ StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Weight& weight, const Prob
   return std::make_unique<NhwcTapWeight<Taps>>(bytes, problem.window());
 }
 
+// Some positions of the row at a time end in the function, while they are in the first cache.
+void FunctionRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps, const Epilogue& epilogue) {
+  constexpr int64_t kPositions = 32;
+  alignas(64) float reals[kPositions * kNhwcChannels];
+  NhwcRow some = row;
+  for (int64_t first = 0; first < row.output_width; first += kPositions) {
+    some.output_width = std::min(kPositions, row.output_width - first);
+    DepthwiseRealsRow(some, taps, reals);
+    ApplyFunction(*epilogue.function, reals, some.output_width * kNhwcChannels);
+    RoundRow(reals, some, *epilogue.requantise, steps);
+    some.output += kPositions * row.output_step;
+    some.window.pad_left -= static_cast<int32_t>(kPositions) * row.window.stride_w;
+  }
+}
+
+void BytesRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps, const Epilogue&) {
+  DepthwiseRow(row, taps, steps);
+}
+
+void PairsRow(const NhwcRow& row, const NhwcTaps& taps, const OutputSteps& steps, const Epilogue&) {
+  DepthwiseRowInPairs(row, taps, steps);
+}
+
 template <typename Taps, auto kRunRow>
 void RunDepthwise(const KernelArgs& args, Stream& stream) {
   const auto& weight = static_cast<const NhwcTapWeight<Taps>&>(*args.weight);
   const OutputSteps steps = StepsOf(*args.problem);
   const auto fill = static_cast<uint8_t>(args.problem->inputs_as[0].zero_point);
-  ForEachRow<Taps>(args, stream, fill,
-                   [&](const NhwcRow& row, int64_t block) { kRunRow(row, weight.Block(block), steps); });
+  ForEachRow<Taps>(args, stream, fill, [&](const NhwcRow& row, int64_t block) {
+    kRunRow(row, weight.Block(block), steps, args.problem->epilogue);
+  });
 }
 
 }  // namespace
 
-bool AcceptsNhwcDepthwise(const Problem& problem) { return KeepsNhwc(problem); }
+bool AcceptsNhwcDepthwise(const Problem& problem) {
+  return KeepsNhwc(problem) && (!problem.epilogue.function || !problem.epilogue.Clamps());
+}
 
 bool AcceptsNhwcPairDepthwise(const Problem& problem) {
-  return KeepsNhwc(problem) && problem.output.channels >= kNhwcPairChannels;
+  return KeepsNhwc(problem) && !problem.epilogue.function && problem.output.channels >= kNhwcPairChannels;
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareNhwcDepthwise(const Weight& weight, const Problem& problem) {
@@ -155,14 +182,15 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareNhwcPairDepthwise(const Weight& w
   return Prepare<Pairs>(weight, problem);
 }
 
-void NhwcDepthwise(const KernelArgs& args, Stream& stream) { RunDepthwise<Quads, DepthwiseRow>(args, stream); }
-
-void NhwcPairDepthwise(const KernelArgs& args, Stream& stream) {
-  RunDepthwise<Pairs, DepthwiseRowInPairs>(args, stream);
+void NhwcDepthwise(const KernelArgs& args, Stream& stream) {
+  if (args.problem->epilogue.function) return RunDepthwise<Quads, FunctionRow>(args, stream);
+  RunDepthwise<Quads, BytesRow>(args, stream);
 }
 
+void NhwcPairDepthwise(const KernelArgs& args, Stream& stream) { RunDepthwise<Pairs, PairsRow>(args, stream); }
+
 bool AcceptsNhwcMaxPool(const Problem& problem) {
-  return KeepsNhwc(problem) && problem.inputs_as[0] == *problem.epilogue.requantise;
+  return KeepsNhwc(problem) && !problem.epilogue.function && problem.inputs_as[0] == *problem.epilogue.requantise;
 }
 
 void NhwcMaxPool(const KernelArgs& args, Stream& stream) {

@@ -2,8 +2,8 @@
 // max_pool_nhwc_u8_vnni.
 //
 // A task is a row of outputs, 64 channels wide, with AVX2 16. No bytes are gathered: a window's columns are vectors of
-// channels. An average counts either what padding adds or has no padding; the largest of a window keeps scale and zero
-// point.
+// channels. Depthwise sums may end in a function with VNNI. An average counts either what padding adds or has no
+// padding; the largest of a window keeps scale and zero point.
 #ifndef SWIZZLE_KERNELS_CPU_INT8_NHWC_WINDOWS_H_
 #define SWIZZLE_KERNELS_CPU_INT8_NHWC_WINDOWS_H_
 

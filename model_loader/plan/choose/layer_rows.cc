@@ -12,10 +12,10 @@
 namespace swizzle {
 namespace {
 
-// What whole numbers may be stored in and renamed where channels, or channels and the plane, stay.
-std::span<const Layout> WholeLayouts(bool channels_stay, bool plane_stays) {
+// What whole numbers may be stored in and renamed, all of it where channels stay.
+std::span<const Layout> WholeLayouts(bool channels_stay) {
   static constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kFullPanels, Layout::kRows, Layout::kNhwc};
-  return std::span(kLayouts).first(channels_stay ? plane_stays ? 4 : 3 : 1);
+  return std::span(kLayouts).first(channels_stay ? 4 : 1);
 }
 
 // Whether the layer holds its input to the range of whole numbers and does nothing else, and the input may be stored as
@@ -69,8 +69,7 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
   }
   std::vector<Candidate> candidates;
   if (const auto wholes = from.AsWholeNumbers(); wholes && wholes == to.AsWholeNumbers()) {
-    const bool plane_stays = from.height == to.height && from.width == to.width;
-    for (const Layout layout : WholeLayouts(from.channels == to.channels, plane_stays)) {
+    for (const Layout layout : WholeLayouts(from.channels == to.channels)) {
       const Storage storage = {layout, wholes->dtype};
       candidates.push_back({.input = storage, .output = storage});
     }
@@ -144,11 +143,18 @@ std::vector<Candidate> LayerRenames(const Network& network, const Layer& layer) 
   std::vector<Candidate> renames;
   if (layer.op == Op::kTranspose && layer.epilogue == Epilogue{}) {
     // Channels for positions: what is row-major of the one has neighbouring channels of the other.
-    constexpr Storage kNchw = {Layout::kNchw, DType::kFloat32}, kNhwc = {Layout::kNhwc, DType::kFloat32};
-    return {{.input = kNchw, .output = kNhwc}, {.input = kNhwc, .output = kNchw}};
+    const auto wholes = network.values[layer.output].AsWholeNumbers();
+    const bool stays_whole = wholes && wholes == network.values[layer.inputs[0]].AsWholeNumbers();
+    for (const DType dtype : {DType::kFloat32, DType::kUint8}) {
+      if (dtype == DType::kUint8 && !stays_whole) continue;
+      const Storage nchw = {Layout::kNchw, dtype}, nhwc = {Layout::kNhwc, dtype};
+      renames.push_back({.input = nchw, .output = nhwc});
+      renames.push_back({.input = nhwc, .output = nchw});
+    }
+    return renames;
   }
   if (!OnlyQuantises(network, layer)) return renames;
-  for (const Layout layout : WholeLayouts(/*channels_stay=*/true, /*plane_stays=*/true)) {
+  for (const Layout layout : WholeLayouts(/*channels_stay=*/true)) {
     const Storage storage = {layout, network.values[layer.output].AsWholeNumbers()->dtype};
     renames.push_back({.input = storage, .output = storage});
   }

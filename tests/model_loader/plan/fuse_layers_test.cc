@@ -123,6 +123,34 @@ TEST(FuseLayersTest, ARoundedFunctionEndsAProductOfWholeNumbers) {
   }
 }
 
+// A depthwise layer of whole numbers takes the function behind what moves its values where that leaves as bytes.
+TEST(FuseLayersTest, ARoundedFunctionEndsADepthwiseLayerBehindMoves) {
+  const Quantisation steps{DType::kUint8, {0.125f}, {128}};
+  const auto network_of = [&](bool whole_input, DType port) {
+    NetworkBuilder b(1, 0);
+    const int x = b.Value("x", 12, 5, 5);
+    const int plane = b.Depthwise(x, testing::SquareWindow(3, 1, 1), testing::kNoEpilogue);
+    const int tokens = b.Transpose(plane);
+    const int y = b.Function(tokens, kGelu);
+    Network network = WithPorts(b, x, {y});
+    if (whole_input) network.values[x].quantisation = steps;
+    network.values[y].quantisation = steps;
+    network.layers.back().epilogue = {.low = -16.0f, .high = 15.875f};
+    network.outputs[0].dtype = port;
+    return network;
+  };
+  Network fused = Fused(network_of(true, DType::kUint8));
+  FuseHostFunctions(fused);
+  ASSERT_EQ(fused.layers.size(), 3u);
+  EXPECT_EQ(fused.layers[0].epilogue.function, kGelu);
+  for (const Layer& layer : fused.layers) EXPECT_EQ(fused.values[layer.output].quantisation, steps);
+  EXPECT_EQ(fused.layers[2].op, Op::kActivation);
+  for (Network other : {network_of(false, DType::kUint8), network_of(true, DType::kFloat32)}) {
+    FuseHostFunctions(other);
+    EXPECT_FALSE(other.layers[0].epilogue.function);
+  }
+}
+
 TEST(FuseLayersTest, AFunctionStaysWhereItsInputIsReadElsewhere) {
   NetworkBuilder b(1, 0);
   const int x = b.Value("x", 12);
