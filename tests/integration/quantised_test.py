@@ -2,6 +2,7 @@
 ONNX Runtime's outputs but for the rounding of a step here and there."""
 
 import json
+import pathlib
 import subprocess
 
 import numpy
@@ -16,7 +17,8 @@ import parity_test
 from conftest import program
 
 OPSET = 17
-STEPS = 6  # of the output, by which networks so deep may differ
+# Of the output, by which deep networks may differ. Where ONNX Runtime has no VNNI, its products of bytes saturate.
+STEPS = 1 if 'vnni' in pathlib.Path('/proc/cpuinfo').read_text() else 6
 NETWORKS = ('mobilenet_v1', 'resnet18', 'resnet50_v1_5', 'mobilenet_v2')
 
 
@@ -59,7 +61,7 @@ def check(file, inputs, folder, steps):
     for name, array in expected.items():
         scale = output_scale(file) or numpy.abs(array).max() / 127
         assert actual[name].shape == array.shape
-        assert numpy.abs(actual[name] - array).max() <= steps * scale, name
+        assert numpy.abs(actual[name] - array).max() < (steps + 0.5) * scale, name  # they are whole, but for rounding
 
 
 @pytest.mark.parametrize('form', (QuantFormat.QDQ, QuantFormat.QOperator))
