@@ -433,7 +433,7 @@ constexpr auto kRows = Join(
                                             &ResizeBytes, &ResizeBytesVbmi),
     PickedByteRows<"depth_to_space_full_panels_u8">(Op::kDepthToSpace, {.accepts = AcceptsDepthToSpaceBytes},
                                                     &DepthToSpaceBytes, &DepthToSpaceBytesVbmi),
-    ByteConversions(),
+    ByteConversions(), Roundings(),
 
     Rows<"transpose_nchw", kF32>({Op::kTranspose, Format::kNone, kNchw, kNchw}, {.accepts = AcceptsConvert},
                                  &TransposeNchw));

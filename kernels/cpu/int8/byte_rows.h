@@ -112,6 +112,19 @@ constexpr auto ByteConversions() {
               ByteConversion<"move_nhwc_full_panels_u8", kNhwcU8, kFullU8>());
 }
 
+template <RowText kName, Storage kFrom, Storage kTo>
+constexpr auto RoundingRows() {
+  return ByteRows<kName>(Op::kActivation, Format::kNone, kFrom, kTo, {.accepts = AcceptsRoundToBytes},
+                         SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
+}
+
+// Clamps of real numbers that are stored as bytes.
+constexpr auto Roundings() {
+  return Join(RoundingRows<"round_nchw_nchw_u8", kNchwF32, kNchwU8>(),
+              RoundingRows<"round_nchw_full_panels_u8", kNchwF32, kFullU8>(),
+              RoundingRows<"round_panels_full_panels_u8", kPanelsF32, kFullU8>());
+}
+
 // A row <name>_base of bytes that stay in their layout.
 template <RowText kName, Storage kStorage>
 constexpr std::array<Kernel, 1> ByteRow(Op op, const Kernel& common, RunFunctionPointer run) {

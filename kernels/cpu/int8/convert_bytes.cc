@@ -7,6 +7,7 @@
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/transpose_bytes.h"
+#include "kernels/whole_numbers/steps.h"
 
 namespace swizzle::cpu {
 namespace {
@@ -67,6 +68,12 @@ void ZeroPaddingChannels(const Slab& slab, float* output, int64_t channels, int6
   }
 }
 
+void HoldTo(const OutputSteps& steps, int64_t count, uint8_t* bytes) {
+  if (steps.low == 0 && steps.high == 255) return;
+  const auto low = static_cast<uint8_t>(steps.low), high = static_cast<uint8_t>(steps.high);
+  for (int64_t i = 0; i < count; ++i) bytes[i] = std::clamp(bytes[i], low, high);
+}
+
 // Positions of up to kBlockChannels channels, as far as both slabs reach. Rows of the block are kMaxPanelWidth apart.
 void ConvertSlab(const KernelArgs& args, const ByteCells& cells, const Slab& from, const Slab& to, int64_t channels,
                  int64_t positions, Block& block) {
@@ -79,6 +86,7 @@ void ConvertSlab(const KernelArgs& args, const ByteCells& cells, const Slab& fro
     LoadRows(from, args.Input<float>(0), channels, positions, block.reals);
   }
   if (!reads_bytes) cells.quantise(block.reals, count, *problem.epilogue.requantise, block.bytes);
+  if (!reads_bytes) HoldTo(StepsOf(problem), count, block.bytes);
   if (writes_bytes) return StoreRows(block.bytes, to, args.Output<uint8_t>(), channels, positions);
   cells.dequantise(block.bytes, count, problem.inputs_as[0], block.reals);
   StoreRows(block.reals, to, args.Output<float>(), channels, positions);
@@ -90,8 +98,9 @@ void ConvertInOrder(const KernelArgs& args, const ByteCells& cells, Stream& stre
   const Problem& problem = *args.problem;
   const auto run = [&](int64_t, int64_t begin, int64_t end) {
     if (problem.to.dtype == DType::kUint8) {
-      cells.quantise(args.Input<float>(0) + begin, end - begin, *problem.epilogue.requantise,
-                     args.Output<uint8_t>() + begin);
+      uint8_t* const to = args.Output<uint8_t>() + begin;
+      cells.quantise(args.Input<float>(0) + begin, end - begin, *problem.epilogue.requantise, to);
+      HoldTo(StepsOf(problem), end - begin, to);
     } else {
       cells.dequantise(args.Input<uint8_t>(0) + begin, end - begin, problem.inputs_as[0], args.Output<float>() + begin);
     }
@@ -113,6 +122,12 @@ bool AcceptsConvertBytes(const Problem& problem) {
   }
   // Between layouts of bytes none is computed anew.
   return problem.from.dtype != problem.to.dtype || problem.inputs_as[0] == output;
+}
+
+bool AcceptsRoundToBytes(const Problem& problem) {
+  const Epilogue& epilogue = problem.epilogue;
+  return problem.inputs_as[0].dtype == DType::kFloat32 && WritesBytes(problem, problem.to.layout) &&
+         !epilogue.function && !epilogue.residual;
 }
 
 template <const ByteCells& kCells>

@@ -10,6 +10,8 @@ namespace swizzle::cpu {
 
 // The layouts that hold bytes are kNchw, kFullPanels and kNhwc, real numbers kNchw, kPanels and kBlocked16.
 bool AcceptsConvertBytes(const Problem& problem);
+// kActivation, whose rows round_<from>_<to>_u8_<isa> clamp, too.
+bool AcceptsRoundToBytes(const Problem& problem);
 
 template <const ByteCells& kCells>
 void ConvertBytes(const KernelArgs& args, Stream& stream);
