@@ -41,7 +41,7 @@ class Hoisting {
     const int reader = rewriter_.SoleReader(node.outputs[0]);
     if (reader < 0) return -1;
     const Node& back = At(reader);
-    if (back.op != "DequantizeLinear" || back.inputs[0] != node.outputs[0]) return -1;
+    if (back.op != "DequantizeLinear" || !back.domain.empty() || back.inputs[0] != node.outputs[0]) return -1;
     return IsSame(node.Input(1), back.Input(1)) && IsSame(node.Input(2), back.Input(2)) ? reader : -1;
   }
 
@@ -54,9 +54,20 @@ class Hoisting {
     return first.dtype == second.dtype && std::ranges::equal(first.bytes, second.bytes);
   }
 
+  // Whether it moves elements in every run as in the first: regions take no other moves.
+  bool IsMovedAlike(const Node& move) {
+    for (size_t i = 1; i < move.inputs.size(); ++i) {
+      const int maker = rewriter_.Producer(move.inputs[i]);
+      if (!graph_.IsConstant(move.inputs[i]) && (maker < 0 || At(maker).op != "Constant")) return false;
+    }
+    return true;
+  }
+
   // Regions take moves together with convolutions alone.
   bool IsOfConvolutions(int value) {
-    return std::ranges::all_of(rewriter_.Readers(value), [&](int reader) { return At(reader).op == "Conv"; });
+    const std::vector<int>& readers = rewriter_.Readers(value);
+    const auto is_convolution = [&](int reader) { return At(reader).op == "Conv" && At(reader).inputs[0] == value; };
+    return !readers.empty() && std::ranges::all_of(readers, is_convolution);
   }
 
   // Whether what makes the value can end in bytes: it computes, and is no product of two computed values, as
@@ -77,7 +88,7 @@ class Hoisting {
       const int maker = rewriter_.Producer(value);
       if (maker < 0 || !At(maker).domain.empty()) break;
       const Node& node = At(maker);
-      if (std::ranges::find(kMoves, node.op) == std::end(kMoves)) break;
+      if (std::ranges::find(kMoves, node.op) == std::end(kMoves) || !IsMovedAlike(node)) break;
       first = maker;
       value = node.inputs[0];
     }

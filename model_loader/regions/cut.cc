@@ -12,11 +12,6 @@
 namespace swizzle::regions {
 namespace {
 
-bool IsOfBytes(const Graph& graph, const Survey& survey, const Idiom& rounding) {
-  const int wholes = graph.nodes[static_cast<size_t>(rounding.nodes.front())].outputs[0];
-  return survey.dtypes[static_cast<size_t>(wholes)] == DType::kUint8;
-}
-
 bool IsRearranging(std::string_view op) { return std::ranges::find(kRearranging, op) != kRearranging.end(); }
 
 class Cutter {
@@ -133,12 +128,8 @@ class Cutter {
     return level;
   }
 
-  // What is rounded is of what makes it where bytes may go from there to its readers, else of the layer that multiplies
-  // it: apart from that, it would be rounded for nothing.
-  Form FormOfRounding(const Idiom& rounding, const std::vector<size_t>& makers) const {
-    const bool may_cross = backend_.ports_of_bytes && IsOfBytes(graph_, survey_, rounding);
-    const bool is_computed = !makers.empty() && !IsRearranging(graph_.nodes[makers[0]].op);
-    if (may_cross && is_computed && forms_[makers[0]] != Form::kNone) return forms_[makers[0]];
+  // What is rounded is of the layer that multiplies it: apart from that, it would be rounded for nothing.
+  Form FormOfReaders(const Idiom& rounding) const {
     const std::vector<int>& readers = survey_.readers[static_cast<size_t>(rounding.output)];
     const bool is_product = std::ranges::any_of(readers, [&](int reader) {
       return reader != Survey::kOutside && graph_.nodes[static_cast<size_t>(reader)].op == "MatMul";
@@ -159,7 +150,7 @@ class Cutter {
       const bool follows_vectors = std::ranges::any_of(makers, [&](size_t m) { return forms_[m] == Form::kVectors; });
       if (as_vectors < as_images || (as_vectors == as_images && (follows_vectors || !plane))) form = Form::kVectors;
     }
-    if (images && vectors && idiom != nullptr && idiom->op == "QuantizeLinear") form = FormOfRounding(*idiom, makers);
+    if (images && vectors && idiom != nullptr && idiom->op == "QuantizeLinear") form = FormOfReaders(*idiom);
     forms_[index] = form;
     levels_[index] = LevelAs(makers, form);
     if (idiom == nullptr) return;
@@ -201,7 +192,7 @@ class Cutter {
   std::vector<size_t> group_;             // by node: another of the same region, or itself
 };
 
-// Sees what is rounded in one region and read in another.
+// Puts the border between two regions where whole numbers are bytes: between the halves of what rounds them.
 class ByteBorders {
  public:
   ByteBorders(const Graph& graph, const Survey& survey, std::vector<Region> regions)
@@ -213,16 +204,15 @@ class ByteBorders {
 
   std::vector<Region> Run() {
     for (const Idiom& idiom : survey_.idioms) {
-      if (idiom.op != "QuantizeLinear" || !IsOfBytes(graph_, survey_, idiom)) continue;
-      const int back = idiom.nodes.back();
-      const int makes = region_of_[static_cast<size_t>(back)], reads = OnlyReader(idiom.output);
-      if (makes == kNone || reads == kNone || makes == reads) continue;
-      std::vector<int> without = RegionAt(makes).nodes, with = RegionAt(reads).nodes;
-      std::erase(without, back);
-      with.insert(std::ranges::upper_bound(with, back), back);
-      region_of_[static_cast<size_t>(back)] = reads;
-      RegionAt(makes) = MakeRegion(graph_, survey_, RegionAt(makes).form, std::move(without));
-      RegionAt(reads) = MakeRegion(graph_, survey_, RegionAt(reads).form, std::move(with));
+      if (idiom.op != "QuantizeLinear" || !IsOfBytes(idiom)) continue;
+      const int in = RegionOf(idiom.nodes.back()), reads = OnlyReader(idiom.output);
+      if (in == kNone || reads == kNone) continue;
+      const int makes = RegionThatMakes(idiom.input);
+      if (in != reads) {
+        Move(idiom.nodes.back(), in, reads);
+      } else if (makes != kNone && makes != in && !ReadsElse(in, idiom)) {
+        Move(idiom.nodes.front(), in, makes);
+      }
     }
     return std::move(regions_);
   }
@@ -230,14 +220,44 @@ class ByteBorders {
  private:
   static constexpr int kNone = -1;
 
+  int RegionOf(int node) const { return region_of_[static_cast<size_t>(node)]; }
   Region& RegionAt(int index) { return regions_[static_cast<size_t>(index)]; }
+
+  bool IsOfBytes(const Idiom& rounding) const {
+    const int wholes = graph_.nodes[static_cast<size_t>(rounding.nodes.front())].outputs[0];
+    return survey_.dtypes[static_cast<size_t>(wholes)] == DType::kUint8;
+  }
+
+  // The region of a node that computes the value; kNone where it is only moved there, or made elsewhere.
+  int RegionThatMakes(int value) const {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (std::ranges::find(node.outputs, value) == node.outputs.end()) continue;
+      return IsRearranging(node.op) ? kNone : region_of_[i];
+    }
+    return kNone;
+  }
+
+  // Whether the region reads what is rounded as real numbers, too.
+  bool ReadsElse(int region, const Idiom& rounding) const {
+    return std::ranges::any_of(survey_.readers[static_cast<size_t>(rounding.input)], [&](int reader) {
+      return reader != Survey::kOutside && reader != rounding.nodes.front() && RegionOf(reader) == region;
+    });
+  }
+
+  void Move(int node, int from, int to) {
+    std::vector<int> without = RegionAt(from).nodes, with = RegionAt(to).nodes;
+    std::erase(without, node);
+    with.insert(std::ranges::upper_bound(with, node), node);
+    region_of_[static_cast<size_t>(node)] = to;
+    RegionAt(from) = MakeRegion(graph_, survey_, RegionAt(from).form, std::move(without));
+    RegionAt(to) = MakeRegion(graph_, survey_, RegionAt(to).form, std::move(with));
+  }
 
   // The region of all that reads the value; kNone where that is not one.
   int OnlyReader(int value) const {
     const std::vector<int>& readers = survey_.readers[static_cast<size_t>(value)];
-    const auto region_of = [&](int reader) {
-      return reader == Survey::kOutside ? kNone : region_of_[static_cast<size_t>(reader)];
-    };
+    const auto region_of = [&](int reader) { return reader == Survey::kOutside ? kNone : RegionOf(reader); };
     if (readers.empty()) return kNone;
     const int first = region_of(readers.front());
     return std::ranges::all_of(readers, [&](int reader) { return region_of(reader) == first; }) ? first : kNone;

@@ -275,18 +275,20 @@ void DepthwiseRealsRow(const NhwcRow& row, const NhwcTaps& taps, float* reals) {
   RunDepthwise<false>(row, taps, {}, RealsOut{reals});
 }
 
-// The quotient by a reciprocal, with the remainder's added, is the rounded one but for a last place, which a step's
-// nearest whole number does not see.
+// The quotient by a reciprocal, with the remainder's added, is the rounded one but for a last place now and then. What
+// is far beyond a byte, or no number, is held to words, which the conversion takes.
 void RoundRow(const float* reals, const NhwcRow& row, const Quantised& to_be, const OutputSteps& steps) {
   const RowVectors vectors(row, steps);
   const __m512 scale = _mm512_set1_ps(to_be.scale), reciprocal = _mm512_set1_ps(1.0f / to_be.scale);
+  const __m512 least = _mm512_set1_ps(-32768.0f), most = _mm512_set1_ps(32767.0f);
   uint8_t* to = row.output;
   for (int64_t position = 0; position < row.output_width; ++position, reals += kNhwcChannels, to += row.output_step) {
     __m512i step[4];
     HWY_UNROLL(4)
     for (int j = 0; j < 4; ++j) {
       const __m512 value = _mm512_loadu_ps(reals + int64_t{16} * j), near = _mm512_mul_ps(value, reciprocal);
-      step[j] = _mm512_cvtps_epi32(_mm512_fmadd_ps(_mm512_fnmadd_ps(near, scale, value), reciprocal, near));
+      const __m512 steps_of = _mm512_fmadd_ps(_mm512_fnmadd_ps(near, scale, value), reciprocal, near);
+      step[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(steps_of, least), most));
     }
     vectors.Store<false>(to, vnni::PackSteps(step, vectors.steps));
   }

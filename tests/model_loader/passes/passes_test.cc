@@ -172,12 +172,14 @@ TEST(PipelineTest, ReportsEveryPass) {
 }
 
 // x -> a layer -> moves -> rounding -> a convolution, or a product.
-OnnxBuilder RoundedBehindMoves(const std::string& maker, const std::string& reader) {
+OnnxBuilder RoundedBehindMoves(const std::string& maker, const std::string& reader, bool to_computed = false) {
   OnnxBuilder builder;
   builder.Input("x", {-1, 4, 4}).Floats("s", {}, {0.5f}).Int64s("plane", {4}, {0, 4, 2, 2}).Counting("w", {4, 4});
   builder.Counting("k", {1, 4, 1, 1}).Counting("v", {2, 3});
+  if (to_computed) builder.Node("Shape", {"x"}, {"to"});
   builder.Node(maker, {"x", maker == "MatMul" ? "w" : "x"}, {"h"});
-  builder.Node("Transpose", {"h"}, {"t"}, {{"perm", Ints{0, 2, 1}}}).Node("Reshape", {"t", "plane"}, {"p"});
+  builder.Node("Transpose", {"h"}, {"t"}, {{"perm", Ints{0, 2, 1}}})
+      .Node("Reshape", {"t", to_computed ? "to" : "plane"}, {"p"});
   builder.Node("QuantizeLinear", {"p", "s"}, {"q"}).Node("DequantizeLinear", {"q", "s"}, {"r"});
   builder.Node(reader, {"r", reader == "Conv" ? "k" : "v"}, {"y"}).Output("y");
   return builder;
@@ -213,6 +215,11 @@ TEST(HoistRoundingsTest, TheyStayBehindAProductOfTwo) {
   OnnxBuilder builder = RoundedBehindMoves("MatMul", "Conv");
   builder.graph().mutable_node(0)->set_input(1, "x");
   EXPECT_EQ(OperatorsAfterHoisting(builder), "MatMul Transpose Reshape QuantizeLinear DequantizeLinear Conv ");
+}
+
+TEST(HoistRoundingsTest, TheyStayBehindMovesToShapesThatAreComputed) {
+  EXPECT_EQ(OperatorsAfterHoisting(RoundedBehindMoves("MatMul", "Conv", true)),
+            "Shape MatMul Transpose Reshape QuantizeLinear DequantizeLinear Conv ");
 }
 
 TEST(HoistRoundingsTest, TheyStayBehindWhatIsReadElsewhere) {
