@@ -4,12 +4,11 @@
 
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/reshape.h"
 
 namespace swizzle {
 namespace {
 
-// What moves elements of its first input without looking at them.
-constexpr std::string_view kMoves[] = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"};
 // What picks elements of one or several.
 constexpr std::string_view kPicks[] = {"Concat", "DepthToSpace", "Expand",       "Gather", "Pad",
                                        "Resize", "Slice",        "SpaceToDepth", "Split",  "Tile"};
@@ -88,7 +87,7 @@ class Hoisting {
       const int maker = rewriter_.Producer(value);
       if (maker < 0 || !At(maker).domain.empty()) break;
       const Node& node = At(maker);
-      if (std::ranges::find(kMoves, node.op) == std::end(kMoves) || !IsMovedAlike(node)) break;
+      if (std::ranges::find(kMoveOperators, node.op) == kMoveOperators.end() || !IsMovedAlike(node)) break;
       first = maker;
       value = node.inputs[0];
     }

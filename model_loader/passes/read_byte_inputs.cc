@@ -8,13 +8,11 @@
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/semantics/elements.h"
+#include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
 namespace {
-
-// What moves elements without looking at them.
-constexpr std::string_view kMoves[] = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"};
 
 class ByteInputs {
  public:
@@ -53,7 +51,7 @@ class ByteInputs {
         if (node.op != "QLinearConv") casts_.push_back(reader);
         continue;
       }
-      const bool moves = std::ranges::find(kMoves, node.op) != std::end(kMoves);
+      const bool moves = std::ranges::find(kMoveOperators, node.op) != kMoveOperators.end();
       if (!moves || std::ranges::count(node.inputs, value) != 1 || node.inputs[0] != value) return false;
       SWIZZLE_ASSIGN_OR_RETURN(const bool becomes_real, Follow(node.outputs[0]));
       if (!becomes_real) return false;

@@ -3,14 +3,20 @@
 #define SWIZZLE_MODEL_LOADER_SEMANTICS_RESHAPE_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/tensor.h"
 #include "model_loader/graph/graph.h"
 
 namespace swizzle {
+
+// The operators that give all elements of their first input in another shape or order, and do nothing else.
+inline constexpr std::array<std::string_view, 5> kMoveOperators = {"Flatten", "Reshape", "Squeeze", "Transpose",
+                                                                   "Unsqueeze"};
 
 // Whether a zero in Reshape's target is a dimension of no elements, and not the input's dimension at its place.
 StatusOr<bool> AllowsZero(const Node& node);
