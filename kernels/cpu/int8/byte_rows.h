@@ -85,9 +85,8 @@ inline constexpr Storage kPanelsF32 = {Layout::kPanels, DType::kFloat32};
 inline constexpr Storage kBlockedF32 = {Layout::kBlocked16, DType::kFloat32};
 
 template <RowText kName, Storage kFrom, Storage kTo>
-constexpr auto ByteConversion() {
-  return ByteRows<kName>(Op::kConvertLayout, Format::kNone, kFrom, kTo, {.accepts = AcceptsConvertBytes},
-                         SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
+constexpr auto ByteConversion(Op op = Op::kConvertLayout, decltype(Kernel::accepts) accepts = AcceptsConvertBytes) {
+  return ByteRows<kName>(op, Format::kNone, kFrom, kTo, {.accepts = accepts}, SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
 }
 
 // Between bytes and real numbers, and layouts of bytes.
@@ -112,17 +111,12 @@ constexpr auto ByteConversions() {
               ByteConversion<"move_nhwc_full_panels_u8", kNhwcU8, kFullU8>());
 }
 
-template <RowText kName, Storage kFrom, Storage kTo>
-constexpr auto RoundingRows() {
-  return ByteRows<kName>(Op::kActivation, Format::kNone, kFrom, kTo, {.accepts = AcceptsRoundToBytes},
-                         SWIZZLE_PER_BYTE_TARGET(ConvertBytes));
-}
-
 // Clamps of real numbers that are stored as bytes.
 constexpr auto Roundings() {
-  return Join(RoundingRows<"round_nchw_nchw_u8", kNchwF32, kNchwU8>(),
-              RoundingRows<"round_nchw_full_panels_u8", kNchwF32, kFullU8>(),
-              RoundingRows<"round_panels_full_panels_u8", kPanelsF32, kFullU8>());
+  constexpr Op kOp = Op::kActivation;
+  return Join(ByteConversion<"round_nchw_nchw_u8", kNchwF32, kNchwU8>(kOp, AcceptsRoundToBytes),
+              ByteConversion<"round_nchw_full_panels_u8", kNchwF32, kFullU8>(kOp, AcceptsRoundToBytes),
+              ByteConversion<"round_panels_full_panels_u8", kPanelsF32, kFullU8>(kOp, AcceptsRoundToBytes));
 }
 
 // A row <name>_base of bytes that stay in their layout.
