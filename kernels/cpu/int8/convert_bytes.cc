@@ -68,7 +68,10 @@ void ZeroPaddingChannels(const Slab& slab, float* output, int64_t channels, int6
   }
 }
 
-void HoldTo(const OutputSteps& steps, int64_t count, uint8_t* bytes) {
+// To the clamp, where there is one.
+void Hold(const Problem& problem, int64_t count, uint8_t* bytes) {
+  if (!problem.epilogue.Clamps()) return;
+  const OutputSteps steps = StepsOf(problem);
   if (steps.low == 0 && steps.high == 255) return;
   const auto low = static_cast<uint8_t>(steps.low), high = static_cast<uint8_t>(steps.high);
   for (int64_t i = 0; i < count; ++i) bytes[i] = std::clamp(bytes[i], low, high);
@@ -86,7 +89,7 @@ void ConvertSlab(const KernelArgs& args, const ByteCells& cells, const Slab& fro
     LoadRows(from, args.Input<float>(0), channels, positions, block.reals);
   }
   if (!reads_bytes) cells.quantise(block.reals, count, *problem.epilogue.requantise, block.bytes);
-  if (!reads_bytes) HoldTo(StepsOf(problem), count, block.bytes);
+  if (!reads_bytes) Hold(problem, count, block.bytes);
   if (writes_bytes) return StoreRows(block.bytes, to, args.Output<uint8_t>(), channels, positions);
   cells.dequantise(block.bytes, count, problem.inputs_as[0], block.reals);
   StoreRows(block.reals, to, args.Output<float>(), channels, positions);
@@ -100,7 +103,7 @@ void ConvertInOrder(const KernelArgs& args, const ByteCells& cells, Stream& stre
     if (problem.to.dtype == DType::kUint8) {
       uint8_t* const to = args.Output<uint8_t>() + begin;
       cells.quantise(args.Input<float>(0) + begin, end - begin, *problem.epilogue.requantise, to);
-      HoldTo(StepsOf(problem), end - begin, to);
+      Hold(problem, end - begin, to);
     } else {
       cells.dequantise(args.Input<uint8_t>(0) + begin, end - begin, problem.inputs_as[0], args.Output<float>() + begin);
     }
