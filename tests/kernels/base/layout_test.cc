@@ -90,9 +90,10 @@ TEST(LayoutTest, ElementsIncludePadding) {
 TEST(LayoutTest, RowsStartOnUnits) {
   EXPECT_EQ(RowStride(1), 16);
   for (const int64_t positions : PositionCounts()) {
-    EXPECT_EQ(RowStride(positions) % kPositionUnit, 0);
+    const int64_t unit = positions < kLongRow ? kPositionUnit : kLineUnit;
+    EXPECT_EQ(RowStride(positions) % unit, 0);
     EXPECT_GE(RowStride(positions), positions);
-    EXPECT_LT(RowStride(positions), positions + kPositionUnit);
+    EXPECT_LT(RowStride(positions), positions + unit);
   }
 }
 

@@ -107,7 +107,7 @@ void ExpectAll(const std::vector<float>& values, float expected, std::string_vie
 TEST_F(CudaEdgesTest, LayoutsOfManyImagesAreConverted) {
   Problem problem;
   problem.SetOp(Op::kConvertLayout);
-  problem.input = problem.output = {70'000, 3, 1, 2};
+  problem.input = problem.output = {70'016, 3, 1, 2};
   for (const Kernel* kernel : RowsFor(problem)) ExpectAll(Run(*kernel, problem, {}, 3), 3, kernel->name);
 }
 
