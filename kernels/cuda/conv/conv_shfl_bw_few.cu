@@ -8,7 +8,7 @@ namespace {
 template <typename S, typename T, typename Function>
 __global__ void __launch_bounds__(S::kThreads)
     MultiplyFew(const __grid_constant__ Args args, const __grid_constant__ Ending<Function> ending) {
-  __shared__ alignas(16) float parts[S::kWarps][S::kRows][S::kPitch];
+  __shared__ alignas(16) float parts[S::kParts][S::kRows][S::kPitch];
   LetNextStart();
   const int row_tile = blockIdx.x % args.row_tiles;
   const uint4 bits = __ldg(reinterpret_cast<const uint4*>(args.groups + row_tile / S::kTilesOfGroup));
@@ -21,9 +21,8 @@ __global__ void __launch_bounds__(S::kThreads)
     const int64_t column = min(first_column + g * S::kOctets, args.stride - S::kOctets);
     typename S::Sums sums = {};
     SumSteps<S, T>(args, group, first_row, static_cast<const uint16_t*>(args.x) + column, sums);
-    StoreSums<S>(sums, parts[threadIdx.x / kWarp]);
+    StoreAllSums<S>(sums, parts);
   }
-  __syncthreads();
   for (int i = threadIdx.x; i < S::kRows * S::kColumns / 2; i += S::kThreads) {
     const int row = i / (S::kColumns / 2), column = i % (S::kColumns / 2) * 2;
     const int place = static_cast<int>(group.place) + first_row + row, to = __ldg(args.rows + place);
@@ -55,21 +54,22 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
   });
 }
 
-// Of the sizes that were timed (PERFORMANCE.md) the fastest for 4096x4096; tiles of 16 rows where those of 32 would be
-// on half of the multiprocessors at most. Up to 32 columns one block alone fits a multiprocessor, which is faster.
+// Of the sizes that were timed (PERFORMANCE.md, Few positions) the fastest. Where tiles of 32 rows would be on half of
+// the multiprocessors at most, tiles have 16. Blocks of 16 warps, of which a multiprocessor has one, need steps enough
+// for all.
 template <typename T>
 void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
-  const bool has_few_rows = 2 * operands.weight->count() * Tile<1, 2>::kTilesOfGroup <= multiprocessors;
-  if (operands.columns <= 8) {
-    if (has_few_rows) return Queue<Tile<1, 1, 4, 16>, T>(operands, queue);
-    return Queue<Tile<1, 2, 4, 16>, T>(operands, queue);
-  }
-  if (operands.columns <= 16) {
-    if (has_few_rows) return Queue<Tile<2, 1, 4, 16>, T>(operands, queue);
-    return Queue<Tile<2, 2, 4, 16>, T>(operands, queue);
-  }
-  if (operands.columns <= 32) return Queue<Tile<4, 2, 6>, T>(operands, queue);
-  Queue<Tile<8, 1>, T>(operands, queue);
+  const RowGroups& weight = *operands.weight;
+  const bool has_few_rows = 2 * weight.count() * Tile<1, 2>::kTilesOfGroup <= multiprocessors;
+  const auto queue_tiles = [&]<typename FewRows, typename ManyRows>() {
+    has_few_rows ? Queue<FewRows, T>(operands, queue) : Queue<ManyRows, T>(operands, queue);
+  };
+  if (operands.columns <= 8) return queue_tiles.template operator()<Tile<1, 1, 4, 16>, Tile<1, 2, 4, 16>>();
+  if (operands.columns <= 16) return queue_tiles.template operator()<Tile<2, 1, 4, 16>, Tile<2, 2, 4, 16>>();
+  if (operands.columns <= 32) return queue_tiles.template operator()<Tile<4, 1, 4, 16>, Tile<4, 2, 3, 16>>();
+  constexpr int64_t kManySteps = 48;
+  if (weight.steps() < kManySteps * weight.count()) return Queue<Tile<8, 1>, T>(operands, queue);
+  queue_tiles.template operator()<Tile<8, 1, 2, 16>, Tile<8, 2, 1, 16>>();
 }
 
 }  // namespace

@@ -36,6 +36,12 @@ struct Tile {
   static constexpr int kColumns = 8 * kOctets, kRows = 16 * kSixteens, kTilesOfGroup = RowGroups::kRows / kRows;
   static constexpr int kAtOnce = kStepsAtOnce;
   static constexpr int kPitch = kColumns + 4;  // of a row of sums, in shared memory
+  // Sums of so many warps lie side by side there; those of the others are added to them in turn.
+  static constexpr int kWarpBytes = kRows * kPitch * 4, kMostBytes = 48 * 1024;
+  static constexpr int kParts = kWarps * kWarpBytes <= kMostBytes       ? kWarps
+                                : kWarps / 2 * kWarpBytes <= kMostBytes ? kWarps / 2
+                                                                        : kWarps / 4;
+  static_assert(kParts * kWarpBytes <= kMostBytes);
   using Sums = float[kSixteens][kOctets][4];
 };
 
@@ -111,8 +117,8 @@ __device__ void SumSteps(const Args& args, const RowGroup& group, int first_row,
   }
 }
 
-// What a warp summed, to its rows of `parts`, kPitch floats each.
-template <typename S>
+// What a warp summed, to its rows of `parts`, kPitch floats each; or added to what its lanes find there.
+template <typename S, bool kAdds = false>
 __device__ void StoreSums(const typename S::Sums& sums, float (*parts)[S::kPitch]) {
   const int g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -121,8 +127,20 @@ __device__ void StoreSums(const typename S::Sums& sums, float (*parts)[S::kPitch
     for (int e = 0; e < 4; ++e) {
       float* const to = &parts[i * 16 + e / 2 * 8 + g][(2 * t + e % 2) * S::kOctets];
 #pragma unroll
-      for (int j = 0; j < S::kOctets; ++j) to[j] = sums[i][j][e];
+      for (int j = 0; j < S::kOctets; ++j) to[j] = kAdds ? to[j] + sums[i][j][e] : sums[i][j][e];
     }
+  }
+}
+
+// What all warps of a block summed, to `parts`; the block meets after it.
+template <typename S>
+__device__ void StoreAllSums(const typename S::Sums& sums, float (*parts)[S::kRows][S::kPitch]) {
+  const int warp = threadIdx.x / kWarp;
+  auto* const part = parts[warp % S::kParts];
+#pragma unroll
+  for (int turn = 0; turn < S::kWarps / S::kParts; ++turn) {
+    if (warp / S::kParts == turn) turn == 0 ? StoreSums<S>(sums, part) : StoreSums<S, true>(sums, part);
+    __syncthreads();
   }
 }
 

@@ -60,6 +60,7 @@ class RowGroups {
            inverses_.bytes();
   }
   int64_t count() const { return static_cast<int64_t>(groups_.size()); }
+  int64_t steps() const { return static_cast<int64_t>(weights_.size()) / (kRows * kStep); }  // of all groups
   const uint16_t* weights() const { return weights_.data(); }
   const uint16_t* columns() const { return columns_.data(); }
   const RowGroup* groups() const { return groups_.data(); }  // the longest first

@@ -2,7 +2,7 @@
 // dense cuBLASLt: the fastest of up to 16 of its heuristics in either layout of X, in the same process.
 //
 //   cuda_shfl_bw_bench [--dtype=f16] [--sparsity=0.5,0.75,0.9] [--vectors=64] [--rounds=9]
-//                      [--ordered] [--shapes=large,encoder,tail,few] [--ending=gelu] [-o results.json]
+//                      [--ordered] [--shapes=large,encoder,tail,few,query] [--ending=gelu] [-o results.json]
 //
 // Ours may end in GELU or add a residual, which cuBLASLt's does not here.
 // Warm: a CUDA graph of launches one after another. Cold: see dense_product.h. Sums are checked against double
@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::string dtype = "f16";
-  std::vector<std::string> shapes = {"large", "encoder", "tail", "few"};
+  std::vector<std::string> shapes = {"large", "encoder", "tail", "few", "query"};
   std::vector<double> sparsities = {0.5, 0.75, 0.9};
   std::vector<int64_t> vectors = {64};
   KeptRun run = {.rounds = 9};
@@ -45,6 +45,9 @@ constexpr Shape kShapes[] = {
     {"tail", 2048, 512, 1568},    {"few", 3072, 768, 128},      {"few", 768, 3072, 128},
     {"few", 4096, 4096, 64},      {"few", 4096, 4096, 32},      {"few", 4096, 4096, 16},
     {"few", 4096, 4096, 8},       {"few", 3072, 768, 8},        {"few", 768, 3072, 8},
+    {"query", 768, 3072, 64},     {"query", 768, 768, 64},      {"query", 3072, 768, 32},
+    {"query", 768, 3072, 32},     {"query", 768, 768, 32},      {"query", 1536, 384, 32},
+    {"query", 384, 1536, 32},     {"query", 384, 384, 32},
 };
 
 // Groups of `vector_rows` rows, drawn, that keep the same columns, drawn too.
@@ -192,7 +195,7 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", options.dtype, "f16 or bf16");
   app.add_option("--sparsity", options.sparsities, "shares of zeros")->delimiter(',');
   app.add_option("--vectors", options.vectors, "rows of a vector")->delimiter(',');
-  app.add_option("--shapes", options.shapes, "large, encoder, tail, few")->delimiter(',');
+  app.add_option("--shapes", options.shapes, "large, encoder, tail, few, query")->delimiter(',');
   app.add_option("--ending", options.ending, "of ours: none, gelu, residual");
   app.add_flag("--ordered", options.ordered, "rows of a group are neighbours: vector-wise");
   swizzle::bench::AddRunOptions(app, options.run);
