@@ -2,6 +2,7 @@
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
 #include "kernels/cuda/attention/attention_token_tiles.cuh"
+#include "kernels/cuda/runtime/dependent_launch.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
 
@@ -204,17 +205,23 @@ template <typename S>
 __global__ void __launch_bounds__(kThreads)
     AttendTiles(const __grid_constant__ AttentionOperands<typename S::T> op, const int heads) {
   extern __shared__ __align__(16) char shared[];
+  LetNextStart();
   AttentionWork work;
-  for (int tile = static_cast<int>(blockIdx.x) / heads; FindAttentionTile<kQueries, false>(op, tile, work);
-       tile += static_cast<int>(gridDim.x) / heads) {
+  int tile = static_cast<int>(blockIdx.x) / heads;
+  bool found = FindAttentionTile<kQueries, false>(op, tile, work);
+  WaitForResults();
+  while (found) {
     AttendTile<S>(op, work, static_cast<int>(blockIdx.x) % heads, shared);
+    tile += static_cast<int>(gridDim.x) / heads;
+    found = FindAttentionTile<kQueries, false>(op, tile, work);
   }
 }
 
 template <typename S>
 void Launch(const AttentionOperands<typename S::T>& op, int heads, Stream& stream) {
   AllowSharedMemory(AttendTiles<S>, S::kSharedBytes);
-  AttendTiles<S><<<AttentionGridInTurn(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream)>>>(op, heads);
+  LaunchDependent(AttendTiles<S>, AttentionGridInTurn(op, kQueries, heads), kThreads, S::kSharedBytes, QueueOf(stream),
+                  op, heads);
 }
 
 }  // namespace

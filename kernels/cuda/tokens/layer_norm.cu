@@ -86,9 +86,10 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
 }
 
 // A warp for a token of kNhwc, whose channels are a multiple of kPack and at most 32 * kPack * kMostPacks. Scales and
-// biases are asked for with the token, since they are seldom in the second cache: a model reads all it has between.
+// biases are asked for before the token, since they are seldom in the second cache: a model reads all it has between.
 template <typename T>
-__global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T> op) {
+__global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const __grid_constant__ Operands<T> op) {
+  LetNextStart();
   NhwcColumn column;
   if (column.position() >= op.positions) return;
   const int64_t offset = column.position() * op.position_stride;
@@ -100,9 +101,13 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormHeld(const Operands<T
   for (int i = 0; i < kMostPacks; ++i) {
     const int c = first + i * kStep;
     if (c >= op.channels) continue;
-    LoadPack<kPack>(op.input + offset + c, values[i]);
     LoadPack<kPack>(op.scales + c, scales[i]);
     LoadPack<kPack>(op.biases + c, biases[i]);
+  }
+  WaitForResults();
+#pragma unroll
+  for (int i = 0; i < kMostPacks; ++i) {
+    if (first + i * kStep < op.channels) LoadPack<kPack>(op.input + offset + first + i * kStep, values[i]);
   }
   float sum = 0;
 #pragma unroll
@@ -383,7 +388,9 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   };
   if constexpr (kLayout == Layout::kNhwc) {
     const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
-    run(held ? LayerNormHeld<T> : LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
+    if (!held) return run(LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
+    LaunchDependent(LayerNormHeld<T>, LaunchGrid::OfThreads(positions * NhwcColumn::kParts, kColumnThreads),
+                    kColumnThreads, 0, QueueOf(stream), op);
   } else {
     RunRows(op, stream, run);
   }
