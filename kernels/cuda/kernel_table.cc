@@ -9,14 +9,13 @@
 #include "kernels/cuda/conv/conv_csr.h"
 #include "kernels/cuda/conv/conv_csr_wgmma.h"
 #include "kernels/cuda/conv/conv_dense_cublaslt.h"
-#include "kernels/cuda/conv/conv_dense_parts.h"
 #include "kernels/cuda/conv/conv_dense_simt.h"
 #include "kernels/cuda/conv/conv_n_m.h"
-#include "kernels/cuda/conv/conv_row_parts.h"
 #include "kernels/cuda/conv/conv_shfl_bw.h"
 #include "kernels/cuda/conv/conv_shfl_bw_batched.h"
 #include "kernels/cuda/conv/conv_shfl_bw_window.h"
 #include "kernels/cuda/conv/norm_rows.h"
+#include "kernels/cuda/conv/part_rows.h"
 #include "kernels/cuda/conv/stem_rows.h"
 #include "kernels/cuda/elementwise/bytes.h"
 #include "kernels/cuda/elementwise/channels.h"
@@ -183,13 +182,6 @@ constexpr Kernel kConvShflBwWindow = {.accepts = AcceptsConvShflBwWindow,
                                       .prepare = PrepareConvShflBw,
                                       .workspace_bytes = ConvShflBwWindowWorkspaceBytes,
                                       .holds = HoldsRowGroups};
-template <auto kPrepare, auto kHolds = nullptr>
-constexpr Kernel kConvRowParts = SplittingToHalves({.accepts = AcceptsConvRowParts,
-                                                    .prepare = kPrepare,
-                                                    .workspace_bytes = ConvRowPartsWorkspaceBytes,
-                                                    .holds = kHolds});
-constexpr Kernel kConvGroupParts = kConvRowParts<PrepareConvGroupParts, HoldsRowGroups>;
-constexpr Kernel kConvBlockParts = kConvRowParts<PrepareConvRowParts, HoldsMixedBlocks>;
 constexpr Kernel kConvThin = {
     .accepts = AcceptsConvThin, .prepare = PrepareConvThin, .workspace_bytes = ConvThinWorkspaceBytes};
 constexpr Kernel kConvBatched = {.accepts = AcceptsConvBatched, .prepare = PrepareConvShflBw, .holds = HoldsRowGroups};
@@ -249,17 +241,6 @@ constexpr auto ShflBwRows() {
                   kShflBwShape, kSm90a, kConvShflBwPairs, []<DType>() { return &RunConvShflBwPairs<kWidth>; }));
 }
 
-// FP32 by three products of halves.
-template <RowText kText, int kWidth>
-constexpr auto PartRows() {
-  constexpr RowText kTarget = RowText("_f16x3_wgmma") + kText + "_sm90a";
-  return Join(
-      Row<RowText("conv_rows_dense") + kTarget>(kDenseRowsShape, kF32, kSm90a, kConvRowParts<PrepareConvRowParts>,
-                                                RunConvRowParts<kWidth>),
-      Row<RowText("conv_rows_shfl_bw") + kTarget>(kShflBwShape, kF32, kSm90a, kConvGroupParts, RunConvRowParts<kWidth>),
-      Row<RowText("conv_rows_hb_ell") + kTarget>(kHbEllShape, kF32, kSm90a, kConvBlockParts, RunConvRowParts<kWidth>));
-}
-
 template <RowText kText, int kWidth>
 constexpr auto HbEllRows() {
   return Rows<"conv_rows_hb_ell", RowText("wgmma") + kText + "_sm90a", kF16, kBf16>(
@@ -313,12 +294,7 @@ constexpr auto kRows = Join(
                                    TransposeNchw),
 
     // FP32 by products of halves. Of rows that an estimate finds equal the first is taken: these before exact ones.
-    PartRows<"128", 128>(), PartRows<"64", 64>(), PartRows<"256", 256>(),
-    Row<"conv_nhwc_dense_f16x3_cublaslt">(
-        kDenseNhwcShape, kF32, kAnySm,
-        SplittingToHalves(
-            {.accepts = AcceptsAll, .prepare = PrepareConvNhwcParts, .workspace_bytes = ConvNhwcPartsWorkspaceBytes}),
-        ConvNhwcParts),
+    part_rows::All(),
 
     // Dense convolution and linear layers.
     DenseRows<"conv_nhwc_dense", "cublaslt">(
@@ -357,7 +333,8 @@ constexpr auto kRows = Join(
         kCsrShape, kF32, kSm90a,
         {.accepts = AcceptsAll, .prepare = PrepareConvCsrWgmma, .workspace_bytes = ConvCsrWorkspaceBytes},
         RunConvCsrWgmma),
-    ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(), ShflBwRows<"256", 256>(),
+    part_rows::AllOfCsr(), ShflBwRows<"64", 64>(), ShflBwRows<"128", 128>(), ShflBwRows<"192", 192>(),
+    ShflBwRows<"256", 256>(),
     Rows<"conv_rows_shfl_bw", "mma_sm80", kF16, kBf16>(kShflBwShape, kSm80, kConvShflBw,
                                                        []<DType>() { return &RunConvShflBwFew; }),
     HbEllRows<"64", 64>(), HbEllRows<"128", 128>(), HbEllRows<"256", 256>(),

@@ -28,6 +28,10 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight
   return std::make_unique<WgmmaWeight>(std::move(packed), CurrentWgmmaDevice());
 }
 
+const FragmentCsr& FragmentCsrOf(const PackedWeight& weight) {
+  return static_cast<const WgmmaWeight&>(weight).matrix();
+}
+
 void RunConvCsrWgmma(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const auto& weight = static_cast<const WgmmaWeight&>(*args.weight);

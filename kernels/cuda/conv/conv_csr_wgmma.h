@@ -37,6 +37,7 @@ namespace swizzle::cuda {
 
 // Row functions; FP32 only. The workspace is ConvCsrWorkspaceBytes.
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvCsrWgmma(const Weight& weight, const Problem& problem);
+const FragmentCsr& FragmentCsrOf(const PackedWeight& weight);  // of what that made
 void RunConvCsrWgmma(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.

@@ -56,6 +56,14 @@ size_t ConvRowPartsWorkspaceBytes(const Problem& problem) {
   return static_cast<size_t>(workspace.columns + workspace.halves + workspace.inverses);
 }
 
+PositionParts SplitAllColumns(const KernelArgs& args, Stream& stream) {
+  const RowPartsWorkspace workspace(*args.problem);
+  const auto* const columns = static_cast<const float*>(AllColumns(args, stream));
+  const PositionParts parts = workspace.In(args.workspace.data());
+  SplitRows(columns, workspace.depth, workspace.stride, parts, stream);
+  return parts;
+}
+
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvGroupParts(const Weight& weight, const Problem&) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, GroupRows(weight.matrix));
   return Pack(*matrix, weight);
@@ -68,16 +76,12 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowParts(const Weight& weight
 template <int kWidth>
 void RunConvRowParts(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
-  const RowPartsWorkspace workspace(problem);
-  const auto* const columns = static_cast<const float*>(AllColumns(args, stream));
-  const PositionParts x = workspace.In(args.workspace.data());
-  SplitRows(columns, workspace.depth, workspace.stride, x, stream);
   const PartOperands operands = {
       .weight = &static_cast<const RowPartsWeight&>(*args.weight).groups(),
-      .x = x,
+      .x = SplitAllColumns(args, stream),
       .residual = args.Residual<float>(),
       .y = args.Output<float>(),
-      .stride = workspace.stride,
+      .stride = RowStride(problem.output.positions()),
       .columns = problem.output.positions(),
       .epilogue = problem.epilogue,
   };

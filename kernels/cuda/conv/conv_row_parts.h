@@ -23,6 +23,8 @@ namespace swizzle::cuda {
 // Row functions; FP32.
 bool AcceptsConvRowParts(const Problem& problem);
 size_t ConvRowPartsWorkspaceBytes(const Problem& problem);
+// The columns of X that a product reads, as rows of parts in such a workspace.
+PositionParts SplitAllColumns(const KernelArgs& args, Stream& stream);
 // Of rows that can be grouped (HoldsRowGroups).
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvGroupParts(const Weight& weight, const Problem& problem);
 // Of any: 64 rows as they stand are a group, which has the columns of all.

@@ -35,15 +35,15 @@ struct Options {
 };
 
 void PrintHeader() {
-  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS", "parts",
-              "cuSPARS", "Sputnik", "simt", "wgmma", "ratio", "peak%", "plan");
+  std::printf("%-58s %6s %6s %6s | %7s %7s %7s %7s %7s %7s %7s | %5s %5s  %s\n", "matrix", "M", "K", "N", "cuBLAS",
+              "parts", "cuSPARS", "Sputnik", "simt", "wgmma", "csr*3", "ratio", "peak%", "plan");
 }
 
 void Print(const SpmmCase& c) {
   const std::string shown = c.name.size() > 58 ? c.name.substr(c.name.size() - 58) : c.name;
-  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
+  std::printf("%-58s %6ld %6ld %6ld | %7.2f %7.2f %7.2f %7.2f %7.2f %7.2f %7.2f | %5.2f %5.1f  %s", shown.c_str(),
               static_cast<long>(c.rows), static_cast<long>(c.cols), static_cast<long>(c.columns), c.cublas, c.parts,
-              c.cusparse, c.sputnik, c.simt, c.wgmma, c.better() / c.ours,
+              c.cusparse, c.sputnik, c.simt, c.wgmma, c.sparse_parts, c.better() / c.ours,
               c.flops() / (c.ours * 1e-6) / kPeakFlops * 100, c.plan.c_str());
   if (c.best_plan_text != c.plan) std::printf(" (%s %.2f)", c.best_plan_text.c_str(), c.best_plan);
   std::printf("\n");
@@ -76,6 +76,10 @@ void PrintGroup(const char* title, const std::vector<SpmmCase>& cases) {
   std::printf(" cuBLAS/ours %.2f", GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.cublas / c.ours; })));
   std::printf(" dense in parts/ours %.2f",
               GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.parts / c.ours; })));
+  std::printf("; where parts are allowed %.3f, sparse ones alone %.3f, dense in parts over these %.3f",
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.better() / c.in_parts(); })),
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.better() / c.sparse_parts; })),
+              GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.parts / c.sparse_parts; })));
   const auto peak = Ratios(cases, [](const SpmmCase& c) { return c.flops() / (c.ours * 1e-6) / kPeakFlops * 100; });
   std::printf("; peak%% median %.1f max %.1f\n", Percentile(peak, .5), Percentile(peak, 1));
 }
@@ -86,15 +90,17 @@ void PrintSummary(const std::vector<SpmmCase>& cases, bool ablation) {
   PrintGroup("all", cases);
   PrintGroup("better one >= 10 us", long_ones);
   PrintGroup("better one < 10 us", short_ones);
-  double dense_error = 0, parts_error = 0, wgmma_error = 0;
+  double dense_error = 0, parts_error = 0, sparse_parts_error = 0, wgmma_error = 0;
   for (const SpmmCase& c : cases) {
     dense_error = std::max(dense_error, c.dense_error), wgmma_error = std::max(wgmma_error, c.wgmma_error);
     parts_error = std::max(parts_error, c.parts_error);
+    sparse_parts_error = std::max(sparse_parts_error, c.sparse_parts_error);
   }
   std::printf(
-      "largest error over the largest sum: cuBLAS fp32 %.2e, in parts %.2e, wgmma %.2e; wgmma/cuBLAS geomean "
+      "largest error over the largest sum: cuBLAS fp32 %.2e, in parts %.2e, sparse in parts %.2e, wgmma %.2e; "
+      "wgmma/cuBLAS geomean "
       "%.2f\n",
-      dense_error, parts_error, wgmma_error,
+      dense_error, parts_error, sparse_parts_error, wgmma_error,
       GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.wgmma_error / c.dense_error; })));
   if (!ablation) return;
   std::printf("Sputnik-style, %% of full speed: ");
@@ -114,7 +120,8 @@ void WriteCase(std::ofstream& out, const SpmmCase& c) {
       << ", \"nnz\": " << c.nonzeros << ", \"cublas_us\": " << c.cublas << ", \"parts_us\": " << c.parts
       << ", \"cusparse_us\": " << c.cusparse << ", \"cusparse_algorithm\": \"" << c.algorithm
       << "\", \"sputnik_us\": " << c.sputnik << ", \"ours_us\": " << c.ours << ", \"simt_us\": " << c.simt
-      << ", \"wgmma_us\": " << c.wgmma << ", \"cublas_error\": " << c.dense_error
+      << ", \"wgmma_us\": " << c.wgmma << ", \"sparse_parts_us\": " << c.sparse_parts
+      << ", \"sparse_parts_error\": " << c.sparse_parts_error << ", \"cublas_error\": " << c.dense_error
       << ", \"parts_error\": " << c.parts_error << ", \"wgmma_error\": " << c.wgmma_error << ", \"plan\": \"" << c.plan
       << "\"";
   if (c.unbalanced > 0) {

@@ -10,7 +10,7 @@ namespace swizzle::bench {
 SpmmRace::SpmmRace(const SpmmRaceOptions& options)
     : options_(options),
       timer_(options.launches, options.rounds),
-      dense_parts_(options.launches, options.rounds),
+      in_parts_(options.launches, options.rounds),
       device_(cuda::CurrentSpmmDevice()) {
   dtype_ = options.dtype == "f16" ? DType::kFloat16 : options.dtype == "bf16" ? DType::kBFloat16 : DType::kFloat32;
   Must(cusparseCreate(&cusparse_) == CUSPARSE_STATUS_SUCCESS, "start cuSPARSE");
@@ -33,7 +33,7 @@ SpmmCase SpmmRace::Run(const std::string& name, const CsrMatrix& matrix, int64_t
   c.cublas = dense.us, c.dense_error = dense.error;
   Expect(dense.error, c, "cuBLAS");
   if (dtype_ == DType::kFloat32) {
-    const LibraryTime parts = dense_parts_.Time(product);
+    const LibraryTime parts = in_parts_.TimeDense(product);
     c.parts = parts.us, c.parts_error = parts.error;
     Expect(parts.error, c, "the dense product in parts");
     TimeSputnik(product, csr, c);
@@ -120,6 +120,9 @@ void SpmmRace::TimeWgmma(Product& product, SpmmCase& c) {
   c.wgmma = time(plan);
   if (c.wgmma < c.ours) c.ours = c.wgmma, c.plan = cuda::WgmmaPlanText(plan);
   if (c.wgmma < c.best_plan) c.best_plan = c.wgmma, c.best_plan_text = cuda::WgmmaPlanText(plan);
+  const LibraryTime in_parts = in_parts_.TimeSparse(product, **packed);
+  c.sparse_parts = in_parts.us, c.sparse_parts_error = in_parts.error;
+  Expect(in_parts.error / 4, c, "the sparse product in parts");  // sums are cut off (conv_row_parts.h)
   if (!options_.every_plan) return;
   for (const cuda::WgmmaPlan& other : cuda::AllWgmmaPlans(c.cols)) {
     const double us = time(other);

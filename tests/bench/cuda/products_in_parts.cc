@@ -1,8 +1,10 @@
-#include "tests/bench/cuda/dense_parts.h"
+#include "tests/bench/cuda/products_in_parts.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/conv/conv_csr_parts.h"
 #include "kernels/cuda/conv/conv_dense_parts.h"
 
 namespace swizzle::bench {
@@ -29,7 +31,7 @@ std::vector<float> ByRows(const std::vector<float>& positions, int64_t count, in
 
 }  // namespace
 
-DenseParts::DenseParts(int launches, int rounds) {
+ProductsInParts::ProductsInParts(int launches, int rounds) {
   int l2_bytes = 0;
   Must(cudaDeviceGetAttribute(&device_.multiprocessors, cudaDevAttrMultiProcessorCount, 0), "ask the device");
   Must(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0), "ask the device");
@@ -40,7 +42,7 @@ DenseParts::DenseParts(int launches, int rounds) {
   timer_ = std::make_unique<Timer>(launches, rounds, stream_->queue());
 }
 
-LibraryTime DenseParts::Time(Product& product) {
+LibraryTime ProductsInParts::TimeDense(Product& product) {
   const CsrMatrix& matrix = product.matrix();
   const int64_t columns = product.columns(), stride = product.stride();
   Problem problem{{}, {1, matrix.cols, 1, columns}, {1, matrix.rows, 1, columns}};
@@ -73,6 +75,29 @@ LibraryTime DenseParts::Time(Product& product) {
   result.error = product.Error(into_rows, stream_->queue());
   result.us = timer_->Time(work);
   return result;
+}
+
+LibraryTime ProductsInParts::TimeSparse(Product& product, const cuda::FragmentCsr& weight) {
+  const int64_t depth = product.matrix().cols, stride = product.stride();
+  auto halves = cuda::DeviceArray<uint16_t>::Allocate(2 * depth * stride);
+  auto inverses = cuda::DeviceArray<float>::Allocate(stride);
+  Must(halves.ok() && inverses.ok(), "allocate for products of parts");
+  const cuda::PositionParts x = {halves->data(), inverses->data()};
+  const cuda::CsrPartOperands operands = {&weight,          x, nullptr, static_cast<float*>(product.y()), stride,
+                                          product.columns()};
+  LibraryTime best{1e30, 0, "none"};
+  for (const auto& [queue, what] : {std::pair(&cuda::QueueCsrParts<64>, "64"),
+                                    {&cuda::QueueCsrParts<128>, "128"},
+                                    {&cuda::QueueCsrParts<192>, "192"}}) {
+    const auto work = [&] {
+      cuda::SplitRows(static_cast<const float*>(product.x()), depth, stride, x, *stream_);
+      queue(operands, device_.multiprocessors, stream_->queue());
+    };
+    best.error = std::max(best.error, product.Error(work, stream_->queue()));
+    const double us = timer_->Time(work);
+    if (us < best.us) best.us = us, best.what = what;
+  }
+  return best;
 }
 
 }  // namespace swizzle::bench
