@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/integers.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -14,15 +15,19 @@ namespace {
 class NormWeight final : public PackedWeight {
  public:
   NormWeight(std::unique_ptr<RowGroups> groups, DeviceArray<float> ends)
-      : groups_(std::move(groups)), ends_(std::move(ends)) {}
+      : groups_(std::move(groups)),
+        ends_(std::move(ends)),
+        spreads_(RunsSpreadNormGroups(groups_->count()) && RunsSpreadNormFewColumns(groups_->count())) {}
   size_t bytes() const override { return groups_->bytes() + ends_.bytes(); }
   const RowGroups& groups() const { return *groups_; }
+  bool spreads() const { return spreads_; }  // where the device that it was prepared for runs it
   const float* scales() const { return ends_.data(); }
   const float* biases() const { return ends_.data() + ends_.size() / 2; }
 
  private:
   const std::unique_ptr<RowGroups> groups_;
   const DeviceArray<float> ends_;  // of the norm: scales, then biases
+  const bool spreads_;
 };
 
 NormOperands OperandsOf(const KernelArgs& args) {
@@ -37,6 +42,27 @@ NormOperands OperandsOf(const KernelArgs& args) {
                                  .columns = problem.output.positions()};
   const auto& [epsilon, centred] = problem.normalisation();
   return {product, weight.scales(), weight.biases(), epsilon, centred};
+}
+
+constexpr int64_t kSpreadColumnsOfTile = 64;
+
+// Blocks of spread clusters, a multiprocessor for each. With more a few clusters may find no room beside what else is
+// running, and come in a second wave: with 192 blocks layers that take 7 us alone took 12 in plans.
+int64_t SpreadBlocks(const Problem& problem, int64_t tile_columns) {
+  return CeilDiv(problem.output.positions(), tile_columns) * (problem.output.channels / RowGroups::kRows);
+}
+
+bool AcceptsSpread(const Problem& problem, int64_t tile_columns) {
+  constexpr int64_t kMostMultiprocessors = 132;  // of any Hopper
+  return AcceptsNormShflBw(problem) && GroupsOfBlock(problem.output.channels / RowGroups::kRows) > 1 &&
+         SpreadBlocks(problem, tile_columns) <= kMostMultiprocessors;
+}
+
+NormOperands SpreadOperandsOf(const KernelArgs& args, int64_t tile_columns, Stream& stream) {
+  NormOperands operands = OperandsOf(args);
+  operands.spread = static_cast<const NormWeight&>(*args.weight).spreads() &&
+                    SpreadBlocks(*args.problem, tile_columns) <= int64_t{MultiprocessorsOf(stream)};
+  return operands;
 }
 
 }  // namespace
@@ -66,6 +92,18 @@ void RunNormShflBw(const KernelArgs& args, Stream& stream) {
 
 void RunNormShflBwFew(const KernelArgs& args, Stream& stream) {
   QueueNormFewColumns(OperandsOf(args), QueueOf(stream));
+}
+
+bool AcceptsSpreadNormShflBw(const Problem& problem) { return AcceptsSpread(problem, kSpreadColumnsOfTile); }
+
+bool AcceptsSpreadNormShflBwFew(const Problem& problem) { return AcceptsSpread(problem, kFewColumnsOfTile); }
+
+void RunSpreadNormShflBw(const KernelArgs& args, Stream& stream) {
+  QueueNormGroups<kSpreadColumnsOfTile>(SpreadOperandsOf(args, kSpreadColumnsOfTile, stream), QueueOf(stream));
+}
+
+void RunSpreadNormShflBwFew(const KernelArgs& args, Stream& stream) {
+  QueueNormFewColumns(SpreadOperandsOf(args, kFewColumnsOfTile, stream), QueueOf(stream));
 }
 
 template void RunNormShflBw<64>(const KernelArgs&, Stream&);

@@ -29,10 +29,11 @@ struct ClusterWalk : TileWalk {
   __device__ void Next() { tile += step; }
 };
 
-template <int kWidth>
+template <int kWidth, int kMostBlocks>
 struct NormShared {
+  using Exchange = MomentExchange<kWarps, kWidth, kMostBlocks>;
   typename Shape<kWidth>::Shared ring;
-  MomentExchange<kWarps, kWidth> exchange;
+  Exchange exchange;
 };
 
 template <int kGroups>
@@ -40,14 +41,15 @@ struct WalkOf : ClusterWalk {
   __device__ explicit WalkOf(const Args& args) : ClusterWalk(args, args.group_count / kGroups, kGroups) {}
 };
 
-template <typename T, int kWidth, int kGroups>
+template <typename T, int kWidth, int kGroups, int kMostBlocks>
 class Normaliser : Multiplier<T, kWidth, NoFunction> {
   using Base = Multiplier<T, kWidth, NoFunction>;
   using S = Shape<kWidth>;
+  using Shared = NormShared<kWidth, kMostBlocks>;
   static_assert(S::kParts == 1);
 
  public:
-  __device__ Normaliser(const NormArgs& args, const Ending<NoFunction>& ending, NormShared<kWidth>& shared)
+  __device__ Normaliser(const NormArgs& args, const Ending<NoFunction>& ending, Shared& shared)
       : Base(args, ending, shared.ring), args_(args), exchange_(shared.exchange) {}
 
   __device__ void Run() {
@@ -150,17 +152,17 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
   __device__ void MeetConsumers() const { asm volatile("bar.sync %0, %1;" ::"n"(kConsumersMeet), "n"(kRole)); }
 
   const NormArgs& args_;
-  MomentExchange<kWarps, kWidth>& exchange_;
+  typename Shared::Exchange& exchange_;
   Sums held_[kGroups];
   int rows_[kGroups][2];
   float scales_[kGroups][2], biases_[kGroups][2];
 };
 
-template <typename T, int kWidth, int kGroups>
+template <typename T, int kWidth, int kGroups, int kMostBlocks>
 __global__ __launch_bounds__(kThreads, 2) void MultiplyAndNormalise(const __grid_constant__ NormArgs args,
                                                                     const __grid_constant__ Ending<NoFunction> ending) {
   extern __shared__ uint4 dynamic_shared[];
-  auto& shared = *reinterpret_cast<NormShared<kWidth>*>(dynamic_shared);
+  auto& shared = *reinterpret_cast<NormShared<kWidth, kMostBlocks>*>(dynamic_shared);
   LetNextStart();
   if (threadIdx.x == 0) {
     shared.exchange.Init(args.group_count / kGroups);
@@ -175,18 +177,18 @@ __global__ __launch_bounds__(kThreads, 2) void MultiplyAndNormalise(const __grid
   } else {
     TakeRegisters<Shape<kWidth>::kConsumerRegisters>();
     WaitForResults();
-    Normaliser<T, kWidth, kGroups>(args, ending, shared).Run();
+    Normaliser<T, kWidth, kGroups, kMostBlocks>(args, ending, shared).Run();
   }
 }
 
-template <typename T, int kWidth, int kGroups>
+template <typename T, int kWidth, int kGroups, int kMostBlocks = kPortableBlocks>
 void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
-  using Shared = NormShared<kWidth>;
+  using Shared = NormShared<kWidth, kMostBlocks>;
   static_assert(sizeof(Shared) <= 113 * 1024);
   NormArgs args = {ArgsOf(operands.product, kWidth), operands.scales, operands.biases, operands.epsilon,
                    operands.centred};
   const int blocks = args.group_count / kGroups;
-  auto* const kernel = MultiplyAndNormalise<T, kWidth, kGroups>;
+  auto* const kernel = MultiplyAndNormalise<T, kWidth, kGroups, kMostBlocks>;
   AllowSharedMemory(kernel, sizeof(Shared));
   LaunchInClusters(kernel, LaunchGrid(args.tiles / kGroups), kThreads, blocks, sizeof(Shared), queue, args,
                    Ending<NoFunction>(Epilogue()));
@@ -195,10 +197,23 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
 }  // namespace
 }  // namespace shfl_bw
 
+bool RunsSpreadNormGroups(int64_t groups) {
+  auto* const kernel = shfl_bw::MultiplyAndNormalise<__half, 64, 1, kMostSpreadBlocks>;
+  constexpr size_t kBytes = sizeof(shfl_bw::NormShared<64, kMostSpreadBlocks>);
+  AllowSharedMemory(kernel, kBytes);
+  return groups <= kMostSpreadBlocks && RunsCluster(kernel, shfl_bw::kThreads, static_cast<int>(groups), kBytes);
+}
+
 template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;
   const bool halves = operands.product.dtype == DType::kFloat16;
+  if constexpr (kWidth == 64) {
+    if (operands.spread) {
+      if (halves) return shfl_bw::QueueNorm<__half, 64, 1, kMostSpreadBlocks>(operands, queue);
+      return shfl_bw::QueueNorm<__nv_bfloat16, 64, 1, kMostSpreadBlocks>(operands, queue);
+    }
+  }
   if (GroupsOfBlock(operands.product.weight->count()) == 1) {
     if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1>(operands, queue);
     return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1>(operands, queue);

@@ -9,6 +9,9 @@
 // "Algorithms for computing the sample variance", 1983, section 1), tells them to the others through distributed shared
 // memory, and normalises. The sum is not rounded on the way, and goes neither to memory nor back. For few columns warps
 // multiply, as in conv_shfl_bw_few.cu.
+//
+// More than eight groups are two a block, or, spread, one: clusters are then as large as only some devices run them,
+// and twice as many multiprocessors work where there are few columns.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_NORM_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_NORM_H_
 
@@ -25,6 +28,12 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareNormShflBw(const Weight& weight, 
 template <int kWidth>
 void RunNormShflBw(const KernelArgs& args, Stream& stream);
 void RunNormShflBwFew(const KernelArgs& args, Stream& stream);
+// Spread; as RunNormShflBw<64> and RunNormShflBwFew where the device runs no such clusters, or not all at once with a
+// multiprocessor for each block.
+bool AcceptsSpreadNormShflBw(const Problem& problem);
+bool AcceptsSpreadNormShflBwFew(const Problem& problem);
+void RunSpreadNormShflBw(const KernelArgs& args, Stream& stream);
+void RunSpreadNormShflBwFew(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
 
@@ -34,9 +43,11 @@ struct NormOperands {
   const float* scales;    // of each row
   const float* biases;    // likewise
   float epsilon;
-  bool centred;  // else the mean is taken to be 0
+  bool centred;         // else the mean is taken to be 0
+  bool spread = false;  // REQUIRES: of 64 columns or few, and such clusters run
 };
 
+constexpr int kMostSpreadBlocks = 16, kFewColumnsOfTile = 32;
 // Groups of rows that each of a cluster's blocks has, which are two to eight; 0 where no such number does.
 constexpr int GroupsOfBlock(int64_t groups) {
   constexpr int64_t kMostBlocks = 8;  // that every device with clusters runs at once
@@ -44,6 +55,10 @@ constexpr int GroupsOfBlock(int64_t groups) {
   if (groups <= kMostBlocks) return 1;
   return groups <= 2 * kMostBlocks && groups % 2 == 0 ? 2 : 0;
 }
+
+// Whether the current device runs clusters of a block for each of so many groups, by either kernel.
+bool RunsSpreadNormGroups(int64_t groups);
+bool RunsSpreadNormFewColumns(int64_t groups);
 
 template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue);

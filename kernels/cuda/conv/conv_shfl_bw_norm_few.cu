@@ -17,7 +17,7 @@ struct NormArgs : Args {
 
 // All rows of a group by kOctets octets of columns. When the warps' sums are joined, a warp has eight rows; a lane has
 // a column, and, where there are fewer columns than lanes, a part of these.
-template <int kOctets>
+template <int kOctets, int kMostBlocks>
 struct NormTile : Tile<kOctets, RowGroups::kRows / 16> {
   using S = Tile<kOctets, RowGroups::kRows / 16>;
   static constexpr int kWarps = S::kWarps;
@@ -25,7 +25,7 @@ struct NormTile : Tile<kOctets, RowGroups::kRows / 16> {
   static constexpr int kRowsOfWarp = S::kRows / kWarps, kRowsOfLane = kRowsOfWarp / kLaneGroups;
   struct Shared {
     float parts[kWarps][S::kRows][S::kPitch];
-    MomentExchange<kWarps, S::kColumns> exchange;
+    MomentExchange<kWarps, S::kColumns, kMostBlocks> exchange;
   };
 };
 
@@ -52,10 +52,8 @@ struct LaneRows {
   }
 };
 
-template <typename T, int kOctets, int kGroups>
-__global__ void __launch_bounds__(NormTile<kOctets>::kThreads)
-    MultiplyFewAndNormalise(const __grid_constant__ NormArgs args) {
-  using N = NormTile<kOctets>;
+template <typename T, int kGroups, typename N>
+__global__ void __launch_bounds__(N::kThreads) MultiplyFewAndNormalise(const __grid_constant__ NormArgs args) {
   using S = typename N::S;
   extern __shared__ uint4 dynamic_shared[];
   auto& shared = *reinterpret_cast<typename N::Shared*>(dynamic_shared);
@@ -127,33 +125,43 @@ __global__ void __launch_bounds__(NormTile<kOctets>::kThreads)
   }
 }
 
-template <typename T, int kOctets, int kGroups>
+template <typename T, int kOctets, int kGroups, int kMostBlocks = kPortableBlocks>
 void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
-  using N = NormTile<kOctets>;
+  using N = NormTile<kOctets, kMostBlocks>;
   const auto groups = static_cast<int>(operands.product.weight->count()), blocks = groups / kGroups;
   const NormArgs args = {
       ArgsOf(operands.product, 1), operands.scales, operands.biases, operands.epsilon, operands.centred, blocks};
-  auto* const kernel = MultiplyFewAndNormalise<T, kOctets, kGroups>;
+  auto* const kernel = MultiplyFewAndNormalise<T, kGroups, N>;
   constexpr size_t kBytes = sizeof(typename N::Shared);
   AllowSharedMemory(kernel, kBytes);
   const LaunchGrid grid(CeilDiv(operands.product.columns, int64_t{N::kColumns}) * blocks);
   LaunchInClusters(kernel, grid, N::kThreads, blocks, kBytes, queue, args);
 }
 
-template <typename T, int kGroups>
+// Blocks of 16 warps, each with half as many steps, are slower (PERFORMANCE.md).
+template <typename T, int kGroups, int kMostBlocks = kPortableBlocks>
 void QueueTiles(const NormOperands& operands, cudaStream_t queue) {
-  if (operands.product.columns <= 16) return QueueNorm<T, 2, kGroups>(operands, queue);
-  QueueNorm<T, 4, kGroups>(operands, queue);
+  if (operands.product.columns <= 16) return QueueNorm<T, 2, kGroups, kMostBlocks>(operands, queue);
+  QueueNorm<T, kFewColumnsOfTile / 8, kGroups, kMostBlocks>(operands, queue);
 }
 
 template <typename T>
 void QueueGroups(const NormOperands& operands, cudaStream_t queue) {
+  if (operands.spread) return QueueTiles<T, 1, kMostSpreadBlocks>(operands, queue);
   if (GroupsOfBlock(operands.product.weight->count()) == 1) return QueueTiles<T, 1>(operands, queue);
   QueueTiles<T, 2>(operands, queue);
 }
 
 }  // namespace
 }  // namespace shfl_bw_few
+
+bool RunsSpreadNormFewColumns(int64_t groups) {
+  using N = shfl_bw_few::NormTile<4, kMostSpreadBlocks>;
+  auto* const kernel = shfl_bw_few::MultiplyFewAndNormalise<__half, 1, N>;
+  constexpr size_t kBytes = sizeof(N::Shared);
+  AllowSharedMemory(kernel, kBytes);
+  return groups <= kMostSpreadBlocks && RunsCluster(kernel, N::kThreads, static_cast<int>(groups), kBytes);
+}
 
 void QueueNormFewColumns(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;

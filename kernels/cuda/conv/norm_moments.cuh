@@ -56,11 +56,11 @@ __device__ inline void StoreAndTell(const float2* to, const Barrier& told, int r
 #endif
 }
 
-// In shared memory: what warps tell their block, and blocks each other, of kWidth columns. In order: Init, by one
-// thread; all blocks of the cluster meet; warps fill of_warps and the block meets; Tell and Find; the block meets.
-template <int kWarps, int kWidth>
+// In shared memory: what warps tell their block, and blocks, kMostBlocks at most, each other of kWidth columns. In
+// order: Init, by one thread; all blocks of the cluster meet; warps fill of_warps and the block meets; Tell and Find;
+// the block meets.
+template <int kWarps, int kWidth, int kMostBlocks>
 struct MomentExchange {
-  static constexpr int kMostBlocks = 8;
   float2 of_warps[kWarps][kWidth];
   float2 of_blocks[kMostBlocks][kWidth];  // filled by all blocks
   float2 found[kWidth];                   // of each column: its mean, and what brings its variance to 1

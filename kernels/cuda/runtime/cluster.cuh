@@ -23,6 +23,34 @@ inline bool HasClusters() {
   return major >= kHopper && std::ranges::any_of(kArchitectures, [&](int code) { return code / 100 == major; });
 }
 
+constexpr int kPortableBlocks = 8;  // of a cluster, that every device with clusters runs at once
+
+// More, where the device has them: LaunchInClusters does it. Errors as of a launch.
+template <typename... Params>
+void AllowLargeClusters(void (*kernel)(Params...)) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// Whether the current device runs a cluster of so many such blocks, whose dynamic shared memory the kernel allows.
+template <typename... Params>
+bool RunsCluster(void (*kernel)(Params...), int threads, int blocks, size_t shared_bytes) {
+  if (!HasClusters()) return false;
+  AllowLargeClusters(kernel);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int clusters = 0;
+  const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  if (error != cudaSuccess) cudaGetLastError();  // an answer, and no fault
+  return error == cudaSuccess && clusters > 0;
+}
+
 // In clusters of `blocks`, of which the grid is a multiple, each with dynamic shared memory; of one block, on any
 // device. The kernel starts while the one before it ends where it can, and so waits for results (dependent_launch.cuh).
 // Errors are the next cudaGetLastError's, as of any launch.
@@ -41,6 +69,7 @@ void LaunchInClusters(void (*kernel)(Params...), LaunchGrid grid, int threads, i
   config.stream = queue;
   config.attrs = attributes;
   config.numAttrs = !HasClusters() ? 0 : blocks > 1 ? 2 : 1;
+  if (blocks > kPortableBlocks) AllowLargeClusters(kernel);
   cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...);
 }
 
