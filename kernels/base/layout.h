@@ -63,9 +63,9 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// Elements from one row of kRows to the next: 16 elements of any type start on 32 bytes. Long rows of halves start on
-// lines of 128 bytes: kernels that gather pieces of them else take up to 1.16 times as long
-// (kernels/cuda/PERFORMANCE.md, Rows that begin with a line).
+// Elements from one row of kRows to the next: 16 of a float type start on 32 bytes. Long rows of halves start on lines
+// of 128 bytes: kernels that gather pieces of them else take up to 1.16 times as long (kernels/cuda/PERFORMANCE.md,
+// Vectors of rows in half precision).
 constexpr int64_t kLongRow = 512, kLineUnit = 64;
 constexpr int64_t RowStride(int64_t positions) {
   return RoundUp(positions, positions < kLongRow ? kPositionUnit : kLineUnit);

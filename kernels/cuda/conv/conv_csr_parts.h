@@ -6,7 +6,8 @@
 //
 // A CTA has 128 rows by kWidth columns of Y and three warpgroups. A thread of one asks the tensor memory accelerator
 // for slabs of both parts, 64 rows of X each, into a ring; the other two have 64 rows of Y each, and decode the weights
-// of the next slab while the products of this one run. They wait for slabs, but never for each other.
+// of the next slab while the products of this one run. They wait for slabs, and for each other only where one is a
+// whole ring ahead.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_CSR_PARTS_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_CSR_PARTS_H_
 

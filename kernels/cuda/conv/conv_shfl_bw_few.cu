@@ -55,8 +55,8 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
 }
 
 // Of the sizes that were timed (PERFORMANCE.md, Few positions) the fastest. Where tiles of 32 rows would be on half of
-// the multiprocessors at most, tiles have 16. Blocks of 16 warps, of which a multiprocessor has one, need steps enough
-// for all.
+// the multiprocessors at most, tiles have 16. A multiprocessor has one block of 16 warps: with more columns than 32
+// these need many steps, and with more than 64, which devices before Hopper have here, they were not tried.
 template <typename T>
 void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   const RowGroups& weight = *operands.weight;
@@ -68,7 +68,8 @@ void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t
   if (operands.columns <= 16) return queue_tiles.template operator()<Tile<2, 1, 4, 16>, Tile<2, 2, 4, 16>>();
   if (operands.columns <= 32) return queue_tiles.template operator()<Tile<4, 1, 4, 16>, Tile<4, 2, 3, 16>>();
   constexpr int64_t kManySteps = 48;
-  if (weight.steps() < kManySteps * weight.count()) return Queue<Tile<8, 1>, T>(operands, queue);
+  if (operands.columns > 64 || weight.steps() < kManySteps * weight.count())
+    return Queue<Tile<8, 1>, T>(operands, queue);
   queue_tiles.template operator()<Tile<8, 1, 2, 16>, Tile<8, 2, 1, 16>>();
 }
 

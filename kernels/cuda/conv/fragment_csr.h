@@ -1,5 +1,6 @@
-// A sparse weight in the order of the operands of tensor cores, for conv_csr_wgmma.h: blocks of 16 rows by 16 columns,
-// each with a bit for every place and its nonzeros one after the other (as in SpInfer, Fan et al., EuroSys 2025).
+// A sparse weight in the order of the operands of tensor cores, for conv_csr_wgmma.h and conv_csr_parts.h: blocks of 16
+// rows by 16 columns, each with a bit for every place and its nonzeros one after the other (as in SpInfer, Fan et al.,
+// EuroSys 2025).
 //
 // A block is four matrices of 8 by 8: rows 0 to 7 and 8 to 15 of columns 0 to 7, then of columns 8 to 15. A half of a
 // matrix, four rows, has 32 bits, row by row, and says where its entries begin. So lane l of a warp, whose operands are

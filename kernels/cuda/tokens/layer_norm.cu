@@ -341,7 +341,7 @@ void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
   if (op.channels <= kMostHeldChannels) {
     if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
     // Whole lines of the second cache where rows begin with one. PERFORMANCE.md has the designs' times.
-    const int64_t lines = op.channel_stride % kLine == 0 ? op.positions / kLine : 0;
+    const int64_t lines = op.channel_stride % kLine == 0 ? CeilDiv(op.positions, kLine) : 0;
     if (lines >= 128) return QueueHeldRows<T, 8, 512, 1>(op, stream);
     if (lines >= 32) return QueueHeldRows<T, 8, 512, 2>(op, stream);
     if (sizeof(T) == sizeof(float) && lines > 0) return QueueHeldRows<T, 8, 256, 4>(op, stream);

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "kernels/base/integers.h"
-#include "kernels/base/layout.h"
 
 namespace swizzle {
 namespace {
@@ -26,12 +25,12 @@ ArenaLayout PlaceBuffers(std::span<const Lifetime> lifetimes) {
   layout.offsets.resize(lifetimes.size());
   std::vector<size_t> placed;  // by rising offset
   for (size_t index : LargestFirst(lifetimes)) {
-    const size_t bytes = RoundUp(lifetimes[index].bytes, kBufferAlignment);
+    const size_t bytes = RoundUp(lifetimes[index].bytes, kSlotAlignment);
     size_t offset = 0;
     for (size_t other : placed) {
       if (!Overlap(lifetimes[index], lifetimes[other])) continue;
       if (offset + bytes <= layout.offsets[other]) break;
-      offset = std::max(offset, layout.offsets[other] + RoundUp(lifetimes[other].bytes, kBufferAlignment));
+      offset = std::max(offset, layout.offsets[other] + RoundUp(lifetimes[other].bytes, kSlotAlignment));
     }
     layout.offsets[index] = offset;
     layout.bytes = std::max(layout.bytes, offset + bytes);

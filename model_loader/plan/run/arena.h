@@ -15,8 +15,11 @@ struct Lifetime {
   int last = 0;
 };
 
+// Bytes, a multiple of kBufferAlignment: rows that are whole lines of a GPU's second cache (layout.h) begin with one.
+inline constexpr size_t kSlotAlignment = 128;
+
 struct ArenaLayout {
-  std::vector<size_t> offsets;  // bytes, multiples of kBufferAlignment; one per lifetime
+  std::vector<size_t> offsets;  // bytes, multiples of kSlotAlignment, as is `bytes`; one per lifetime
   size_t bytes = 0;
 };
 

@@ -15,7 +15,8 @@ namespace {
 std::vector<int64_t> PositionCounts() {
   std::vector<int64_t> counts;
   for (int64_t n = 1; n <= 300; ++n) counts.push_back(n);
-  counts.insert(counts.end(), {784, 1024, 3136, 12544, 50176, 100000});
+  counts.insert(counts.end(),
+                {495, 496, 497, 504, 505, 511, 512, 513, 575, 576, 577, 784, 1024, 3136, 12544, 50176, 100000});
   return counts;
 }
 
@@ -94,6 +95,9 @@ TEST(LayoutTest, RowsStartOnUnits) {
     EXPECT_EQ(RowStride(positions) % unit, 0);
     EXPECT_GE(RowStride(positions), positions);
     EXPECT_LT(RowStride(positions), positions + unit);
+    // Without a plane kBatched is kRows.
+    EXPECT_EQ(RowStride(BatchedPositions({positions, 1})), RowStride(positions));
+    EXPECT_GE(RowStride(positions + 1), RowStride(positions));
   }
 }
 

@@ -129,6 +129,22 @@ TEST(ScaledProductsTest, PairsOfManyTiles) {
   }
 }
 
+// Tiles of 16 and of 32 rows, of few columns and many, with steps enough for blocks of 16 warps.
+TEST(ScaledProductsTest, FewColumnsOfDeepWeights) {
+  if (!HasHopper()) GTEST_SKIP() << "no GPU of sm_90";
+  constexpr int kFewRowsFor = 10'000;  // multiprocessors
+  std::mt19937 random(11);
+  for (const int64_t columns : {7, 16, 24, 40, 100}) {
+    const Drawn drawn(DrawVectors(192, 5000, 64, random), columns, random);
+    for (const float beta : {0.0f, 1.0f}) {
+      SCOPED_TRACE(Concat(columns, " columns, beta ", beta));
+      ExpectScaled(drawn, 1, beta, [](const GroupOperands& operands) { QueueFewColumns(operands, 1, nullptr); });
+      ExpectScaled(drawn, 1, beta,
+                   [](const GroupOperands& operands) { QueueFewColumns(operands, kFewRowsFor, nullptr); });
+    }
+  }
+}
+
 TEST(ScaledProductsTest, AlphaAndBeta) {
   if (!HasHopper()) GTEST_SKIP() << "no GPU of sm_90";
   constexpr struct { float alpha, beta; } kScales[] = {{1, 1}, {0.5f, 2}, {-2, 0}, {0, 0.5f}, {2, -1}};

@@ -2,6 +2,7 @@
 // every length, long ones among them, laid over the device in every way that conv_csr.h knows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +14,7 @@
 
 #include "kernels/base/half.h"
 #include "kernels/cuda/conv/conv_csr.h"
+#include "kernels/cuda/conv/conv_csr_parts.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
 #include "kernels/format/csr.h"
@@ -208,6 +210,10 @@ class SpmmTest : public testing::TestWithParam<DType> {
     return y.Read();
   }
 
+  bool HasRowsOfParts() const {
+    return std::ranges::any_of(kernels_, [](const Kernel* kernel) { return kernel->splits_to_halves; });
+  }
+
   Gpu* gpu_ = nullptr;
   std::vector<const Kernel*> kernels_;
 };
@@ -273,6 +279,50 @@ std::vector<LinearCase> LinearCases() {
       {"small M", Uneven(3, 40, 1, 500), 577, 787},
       {"large K", Uneven(35, 30, 1, 4000), 70001, 33},
   };
+}
+
+// Products of halves where a CTA has several tiles, the residual being Y.
+TEST_P(SpmmTest, ProductsOfPartsInManyTiles) {
+  if (GetParam() != DType::kFloat32 || !HasRowsOfParts()) GTEST_SKIP() << "FP32 on Hopper alone";
+  constexpr int64_t kMostColumns = 32'768;  // AcceptsConvRowParts
+  std::mt19937 random(13);
+  for (const LinearCase& c : LinearCases()) {
+    if (c.cols > kMostColumns) continue;
+    SCOPED_TRACE(c.name);
+    Weight weight;
+    weight.matrix = DrawCsr(c.lengths, c.cols, DType::kFloat32, random);
+    const auto& matrix = *weight.matrix.As<CsrMatrix>();
+    weight.bias = DrawValues(matrix.rows, DType::kFloat32, random);
+    Problem problem;
+    problem.input = {c.positions, c.cols};
+    problem.output = {c.positions, matrix.rows};
+    problem.epilogue = {-2.0f, kInfinity, true};
+    problem.from = problem.to = {Layout::kRows, DType::kFloat32};
+    const auto input = DrawValues(c.cols * c.positions, DType::kFloat32, random);
+    const auto residual = DrawValues(matrix.rows * c.positions, DType::kFloat32, random);
+    const auto expected = reference::Solve(problem, &weight, {input, residual});
+    const int64_t stride = RowStride(c.positions);
+    const DeviceValues x(*gpu_, InRows(input, problem.input), DType::kFloat32);
+    const DeviceValues parts(*gpu_, std::vector<float>(c.cols * stride + stride, kNan), DType::kFloat32);
+    const cuda::PositionParts split = {parts.data(), reinterpret_cast<float*>(parts.data()) + c.cols * stride};
+    auto packed = cuda::FragmentCsr::Make(matrix, weight.bias);
+    ASSERT_TRUE(packed.ok());
+    for (const auto queue : {&cuda::QueueCsrParts<64>, &cuda::QueueCsrParts<128>, &cuda::QueueCsrParts<192>}) {
+      for (const int multiprocessors : {1, 3}) {
+        const DeviceValues y(*gpu_, InRows(residual, problem.output), DType::kFloat32);
+        auto* const values = reinterpret_cast<float*>(y.data());
+        const cuda::CsrPartOperands operands = {packed->get(), split,       values,          values,
+                                                stride,        c.positions, problem.epilogue};
+        gpu_->stream->Run([&] {
+          cuda::SplitRows(reinterpret_cast<const float*>(x.data()), c.cols, stride, split, *gpu_->stream);
+          queue(operands, multiprocessors, cuda::CudaStream::From(*gpu_->stream).queue());
+        });
+        ASSERT_TRUE(gpu_->stream->Synchronize().ok());
+        ExpectClose(reference::FromLayout(y.Read(), problem.output, Layout::kRows), expected, problem, true);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 // Every plan that fits gives the same sums.

@@ -22,8 +22,8 @@ TEST(ArenaTest, BuffersInTurnShareMemory) {
 }
 
 TEST(ArenaTest, AChainAlternatesBetweenTwoPlaces) {
-  const std::vector<Lifetime> lifetimes = {{64, 0, 1}, {128, 1, 2}, {64, 2, 3}, {128, 3, 4}};
-  EXPECT_EQ(PlaceBuffers(lifetimes).bytes, 128u + 64u);
+  const std::vector<Lifetime> lifetimes = {{128, 0, 1}, {256, 1, 2}, {128, 2, 3}, {256, 3, 4}};
+  EXPECT_EQ(PlaceBuffers(lifetimes).bytes, 256u + 128u);
 }
 
 TEST(ArenaTest, FillsTheLowestGapThatFits) {
@@ -44,7 +44,7 @@ TEST(ArenaTest, RandomLifetimesNeverOverlap) {
     }
     const ArenaLayout layout = PlaceBuffers(lifetimes);
     for (size_t a = 0; a < lifetimes.size(); ++a) {
-      EXPECT_EQ(layout.offsets[a] % kBufferAlignment, 0u);
+      EXPECT_EQ(layout.offsets[a] % kSlotAlignment, 0u);
       EXPECT_LE(layout.offsets[a] + lifetimes[a].bytes, layout.bytes);
       for (size_t b = 0; b < a; ++b) {
         const bool together = lifetimes[a].first <= lifetimes[b].last && lifetimes[b].first <= lifetimes[a].last;
