@@ -192,7 +192,7 @@ StatusOr<std::vector<std::byte>> FormatNpy(const TensorView& array) {
 
 StatusOr<NpyArray> ReadNpy(const std::filesystem::path& file) {
   const StatusOr<std::vector<std::byte>> bytes = ReadFile(file, kMaxFileBytes);
-  if (!bytes.ok()) return Annotate(bytes.status(), file.string());
+  if (!bytes.ok()) return bytes.status();
   StatusOr<NpyArray> array = ParseNpy(*bytes);
   if (!array.ok()) return Annotate(array.status(), file.string());
   return array;
