@@ -184,13 +184,15 @@ std::vector<KernelCase> AttentionCases() {
   return cases;
 }
 
-// Of products: every number of blocks that share the rows, weights of few and of many columns, shuffled rows.
+// Of products: numbers of blocks that share the rows, up to 8 and, spread, 16, weights of few and of many columns,
+// shuffled rows, tokens for few clusters and for many.
 std::vector<KernelCase> NormOfProductCases() {
-  constexpr std::pair<int64_t, int64_t> kSizes[] = {{384, 384}, {1536, 384}, {40, 192}, {7, 128},  {100, 320},
-                                                    {300, 512}, {768, 768},  {96, 640}, {64, 1024}};
+  constexpr std::pair<int64_t, int64_t> kSizes[] = {{384, 384}, {1536, 384}, {40, 192}, {7, 128},   {100, 320},
+                                                    {300, 512}, {768, 768},  {96, 640}, {64, 1024}, {96, 896}};
   std::vector<KernelCase> cases;
   for (const auto& [inputs, outputs] : kSizes) {
-    for (const auto& lengths : std::vector<std::vector<int32_t>>{{1}, {17, 1, 15}, {63, 64, 65}, {200, 15, 85}}) {
+    for (const auto& lengths :
+         std::vector<std::vector<int32_t>>{{1}, {17, 1, 15}, {63, 64, 65}, {200, 15, 85}, {600, 500}}) {
       const size_t turn = cases.size();
       KernelCase made = SequenceCase(Op::kLayerNorm, lengths, inputs, turn);
       made.problem.output.channels = outputs;

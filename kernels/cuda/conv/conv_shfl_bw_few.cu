@@ -56,7 +56,7 @@ void Queue(const GroupOperands& operands, cudaStream_t queue) {
 
 // Of the sizes that were timed (PERFORMANCE.md, Few positions) the fastest. Where tiles of 32 rows would be on half of
 // the multiprocessors at most, tiles have 16. A multiprocessor has one block of 16 warps: with more columns than 32
-// these need many steps, and with more than 64, which devices before Hopper have here, they were not tried.
+// these need many steps, and with more than 64 they were not tried.
 template <typename T>
 void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   const RowGroups& weight = *operands.weight;

@@ -17,17 +17,22 @@ class NormWeight final : public PackedWeight {
   NormWeight(std::unique_ptr<RowGroups> groups, DeviceArray<float> ends)
       : groups_(std::move(groups)),
         ends_(std::move(ends)),
-        spreads_(RunsSpreadNormGroups(groups_->count()) && RunsSpreadNormFewColumns(groups_->count())) {}
+        most_clusters_(SpreadsGroups() ? MostSpreadNormGroups(groups_->count()) : 0),
+        most_few_clusters_(SpreadsGroups() ? MostSpreadNormFewColumns(groups_->count()) : 0) {}
   size_t bytes() const override { return groups_->bytes() + ends_.bytes(); }
   const RowGroups& groups() const { return *groups_; }
-  bool spreads() const { return spreads_; }  // where the device that it was prepared for runs it
+  // Spread, that the device that it was prepared for runs at once: of tiles of kSpreadColumns, and of few columns.
+  int most_clusters() const { return most_clusters_; }
+  int most_few_clusters() const { return most_few_clusters_; }
   const float* scales() const { return ends_.data(); }
   const float* biases() const { return ends_.data() + ends_.size() / 2; }
 
  private:
+  bool SpreadsGroups() const { return GroupsOfBlock(groups_->count()) > 1; }
+
   const std::unique_ptr<RowGroups> groups_;
   const DeviceArray<float> ends_;  // of the norm: scales, then biases
-  const bool spreads_;
+  const int most_clusters_, most_few_clusters_;
 };
 
 NormOperands OperandsOf(const KernelArgs& args) {
@@ -44,26 +49,18 @@ NormOperands OperandsOf(const KernelArgs& args) {
   return {product, weight.scales(), weight.biases(), epsilon, centred};
 }
 
-constexpr int64_t kSpreadColumnsOfTile = 64;
-
-// Blocks of spread clusters, a multiprocessor for each. With more a few clusters may find no room beside what else is
-// running, and come in a second wave: with 192 blocks layers that take 7 us alone took 12 in plans.
-int64_t SpreadBlocks(const Problem& problem, int64_t tile_columns) {
-  return CeilDiv(problem.output.positions(), tile_columns) * (problem.output.channels / RowGroups::kRows);
-}
-
-bool AcceptsSpread(const Problem& problem, int64_t tile_columns) {
-  constexpr int64_t kMostMultiprocessors = 132;  // of any Hopper
-  return AcceptsNormShflBw(problem) && GroupsOfBlock(problem.output.channels / RowGroups::kRows) > 1 &&
-         SpreadBlocks(problem, tile_columns) <= kMostMultiprocessors;
-}
-
-NormOperands SpreadOperandsOf(const KernelArgs& args, int64_t tile_columns, Stream& stream) {
+// Spread where clusters, of which the device runs so many at once, have room beside what else is running, and each
+// block a multiprocessor: others come in a second wave. With 16 clusters of twelve layers that take 7 us alone took 12
+// in plans.
+NormOperands SpreadOperandsOf(const KernelArgs& args, int64_t tile_columns, int most_clusters, Stream& stream) {
   NormOperands operands = OperandsOf(args);
-  operands.spread = static_cast<const NormWeight&>(*args.weight).spreads() &&
-                    SpreadBlocks(*args.problem, tile_columns) <= int64_t{MultiprocessorsOf(stream)};
+  const int64_t clusters = CeilDiv(operands.product.columns, tile_columns);
+  operands.spread = 4 * clusters <= 3 * int64_t{most_clusters} &&
+                    clusters * operands.product.weight->count() <= int64_t{MultiprocessorsOf(stream)};
   return operands;
 }
+
+const NormWeight& WeightOf(const KernelArgs& args) { return static_cast<const NormWeight&>(*args.weight); }
 
 }  // namespace
 
@@ -87,23 +84,14 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareNormShflBw(const Weight& weight, 
 
 template <int kWidth>
 void RunNormShflBw(const KernelArgs& args, Stream& stream) {
-  QueueNormGroups<kWidth>(OperandsOf(args), QueueOf(stream));
+  if constexpr (kWidth != kSpreadColumns) return QueueNormGroups<kWidth>(OperandsOf(args), QueueOf(stream));
+  QueueNormGroups<kWidth>(SpreadOperandsOf(args, kSpreadColumns, WeightOf(args).most_clusters(), stream),
+                          QueueOf(stream));
 }
 
 void RunNormShflBwFew(const KernelArgs& args, Stream& stream) {
-  QueueNormFewColumns(OperandsOf(args), QueueOf(stream));
-}
-
-bool AcceptsSpreadNormShflBw(const Problem& problem) { return AcceptsSpread(problem, kSpreadColumnsOfTile); }
-
-bool AcceptsSpreadNormShflBwFew(const Problem& problem) { return AcceptsSpread(problem, kFewColumnsOfTile); }
-
-void RunSpreadNormShflBw(const KernelArgs& args, Stream& stream) {
-  QueueNormGroups<kSpreadColumnsOfTile>(SpreadOperandsOf(args, kSpreadColumnsOfTile, stream), QueueOf(stream));
-}
-
-void RunSpreadNormShflBwFew(const KernelArgs& args, Stream& stream) {
-  QueueNormFewColumns(SpreadOperandsOf(args, kFewColumnsOfTile, stream), QueueOf(stream));
+  QueueNormFewColumns(SpreadOperandsOf(args, kFewColumnsOfTile, WeightOf(args).most_few_clusters(), stream),
+                      QueueOf(stream));
 }
 
 template void RunNormShflBw<64>(const KernelArgs&, Stream&);

@@ -197,21 +197,22 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
 }  // namespace
 }  // namespace shfl_bw
 
-bool RunsSpreadNormGroups(int64_t groups) {
-  auto* const kernel = shfl_bw::MultiplyAndNormalise<__half, 64, 1, kMostSpreadBlocks>;
-  constexpr size_t kBytes = sizeof(shfl_bw::NormShared<64, kMostSpreadBlocks>);
+int MostSpreadNormGroups(int64_t groups) {
+  auto* const kernel = shfl_bw::MultiplyAndNormalise<__half, kSpreadColumns, 1, kMostSpreadBlocks>;
+  constexpr size_t kBytes = sizeof(shfl_bw::NormShared<kSpreadColumns, kMostSpreadBlocks>);
+  if (groups > kMostSpreadBlocks || !HasClusters()) return 0;
   AllowSharedMemory(kernel, kBytes);
-  return groups <= kMostSpreadBlocks && RunsCluster(kernel, shfl_bw::kThreads, static_cast<int>(groups), kBytes);
+  return MostClusters(kernel, shfl_bw::kThreads, static_cast<int>(groups), kBytes);
 }
 
 template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;
   const bool halves = operands.product.dtype == DType::kFloat16;
-  if constexpr (kWidth == 64) {
+  if constexpr (kWidth == kSpreadColumns) {
     if (operands.spread) {
-      if (halves) return shfl_bw::QueueNorm<__half, 64, 1, kMostSpreadBlocks>(operands, queue);
-      return shfl_bw::QueueNorm<__nv_bfloat16, 64, 1, kMostSpreadBlocks>(operands, queue);
+      if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1, kMostSpreadBlocks>(operands, queue);
+      return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1, kMostSpreadBlocks>(operands, queue);
     }
   }
   if (GroupsOfBlock(operands.product.weight->count()) == 1) {

@@ -10,8 +10,8 @@
 // memory, and normalises. The sum is not rounded on the way, and goes neither to memory nor back. For few columns warps
 // multiply, as in conv_shfl_bw_few.cu.
 //
-// More than eight groups are two a block, or, spread, one: clusters are then as large as only some devices run them,
-// and twice as many multiprocessors work where there are few columns.
+// More than eight groups are two a block, or, spread, one: clusters are then larger than every device runs, and twice
+// as many multiprocessors work where there are few columns.
 #ifndef SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_NORM_H_
 #define SWIZZLE_KERNELS_CUDA_CONV_CONV_SHFL_BW_NORM_H_
 
@@ -28,12 +28,6 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareNormShflBw(const Weight& weight, 
 template <int kWidth>
 void RunNormShflBw(const KernelArgs& args, Stream& stream);
 void RunNormShflBwFew(const KernelArgs& args, Stream& stream);
-// Spread; as RunNormShflBw<64> and RunNormShflBwFew where the device runs no such clusters, or not all at once with a
-// multiprocessor for each block.
-bool AcceptsSpreadNormShflBw(const Problem& problem);
-bool AcceptsSpreadNormShflBwFew(const Problem& problem);
-void RunSpreadNormShflBw(const KernelArgs& args, Stream& stream);
-void RunSpreadNormShflBwFew(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
 
@@ -44,10 +38,10 @@ struct NormOperands {
   const float* biases;    // likewise
   float epsilon;
   bool centred;         // else the mean is taken to be 0
-  bool spread = false;  // REQUIRES: of 64 columns or few, and such clusters run
+  bool spread = false;  // REQUIRES: tiles are of kSpreadColumns or few, and the device runs such clusters
 };
 
-constexpr int kMostSpreadBlocks = 16, kFewColumnsOfTile = 32;
+constexpr int kMostSpreadBlocks = 16, kSpreadColumns = 64, kFewColumnsOfTile = 32;
 // Groups of rows that each of a cluster's blocks has, which are two to eight; 0 where no such number does.
 constexpr int GroupsOfBlock(int64_t groups) {
   constexpr int64_t kMostBlocks = 8;  // that every device with clusters runs at once
@@ -56,9 +50,9 @@ constexpr int GroupsOfBlock(int64_t groups) {
   return groups <= 2 * kMostBlocks && groups % 2 == 0 ? 2 : 0;
 }
 
-// Whether the current device runs clusters of a block for each of so many groups, by either kernel.
-bool RunsSpreadNormGroups(int64_t groups);
-bool RunsSpreadNormFewColumns(int64_t groups);
+// Clusters of a block for each of so many groups that the current device has room for at once, by either kernel.
+int MostSpreadNormGroups(int64_t groups);
+int MostSpreadNormFewColumns(int64_t groups);
 
 template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue);

@@ -155,12 +155,13 @@ void QueueGroups(const NormOperands& operands, cudaStream_t queue) {
 }  // namespace
 }  // namespace shfl_bw_few
 
-bool RunsSpreadNormFewColumns(int64_t groups) {
+int MostSpreadNormFewColumns(int64_t groups) {
   using N = shfl_bw_few::NormTile<4, kMostSpreadBlocks>;
   auto* const kernel = shfl_bw_few::MultiplyFewAndNormalise<__half, 1, N>;
   constexpr size_t kBytes = sizeof(N::Shared);
+  if (groups > kMostSpreadBlocks || !HasClusters()) return 0;
   AllowSharedMemory(kernel, kBytes);
-  return groups <= kMostSpreadBlocks && RunsCluster(kernel, N::kThreads, static_cast<int>(groups), kBytes);
+  return MostClusters(kernel, N::kThreads, static_cast<int>(groups), kBytes);
 }
 
 void QueueNormFewColumns(const NormOperands& operands, cudaStream_t queue) {

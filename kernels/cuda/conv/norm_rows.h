@@ -10,20 +10,18 @@ namespace swizzle::cuda::norm_rows {
 
 // Rows layer_norm_rows_shfl_bw_<type>_<target>.
 template <RowText kTarget, DType... kTypes>
-constexpr auto RowsOf(RunFunctionPointer run, bool (*accepts)(const Problem&) = AcceptsNormShflBw) {
+constexpr auto RowsOf(RunFunctionPointer run) {
   constexpr RowShape kShape = {Op::kLayerNorm, Format::kShflBw, Layout::kRows, Layout::kRows};
-  const Kernel common = {.accepts = accepts, .prepare = PrepareNormShflBw, .holds = HoldsRowGroups};
+  constexpr Kernel kCommon = {.accepts = AcceptsNormShflBw, .prepare = PrepareNormShflBw, .holds = HoldsRowGroups};
   return Join(std::array<Kernel, 1>{MakeRow<RowText("layer_norm_rows_shfl_bw_") + TypeTag(kTypes) + "_" + kTarget>(
-      common, KeyOf(kShape, kTypes, kTypes), kSm90a, run)}...);
+      kCommon, KeyOf(kShape, kTypes, kTypes), kSm90a, run)}...);
 }
 
 constexpr auto All() {
   constexpr DType kF16 = DType::kFloat16, kBf16 = DType::kBFloat16;
   return Join(RowsOf<"wgmma64_sm90a", kF16, kBf16>(RunNormShflBw<64>),
               RowsOf<"wgmma128_sm90a", kF16, kBf16>(RunNormShflBw<128>),
-              RowsOf<"mma_sm90", kF16, kBf16>(RunNormShflBwFew),
-              RowsOf<"wgmma64_spread_sm90a", kF16, kBf16>(RunSpreadNormShflBw, AcceptsSpreadNormShflBw),
-              RowsOf<"mma_spread_sm90", kF16, kBf16>(RunSpreadNormShflBwFew, AcceptsSpreadNormShflBwFew));
+              RowsOf<"mma_sm90", kF16, kBf16>(RunNormShflBwFew));
 }
 
 }  // namespace swizzle::cuda::norm_rows

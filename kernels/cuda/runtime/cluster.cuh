@@ -31,10 +31,11 @@ void AllowLargeClusters(void (*kernel)(Params...)) {
   cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
-// Whether the current device runs a cluster of so many such blocks, whose dynamic shared memory the kernel allows.
+// How many clusters of so many such blocks the current device has room for at once; 0: it runs none. REQUIRES: the
+// kernel allows its dynamic shared memory.
 template <typename... Params>
-bool RunsCluster(void (*kernel)(Params...), int threads, int blocks, size_t shared_bytes) {
-  if (!HasClusters()) return false;
+int MostClusters(void (*kernel)(Params...), int threads, int blocks, size_t shared_bytes) {
+  if (!HasClusters()) return 0;
   AllowLargeClusters(kernel);
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -47,8 +48,9 @@ bool RunsCluster(void (*kernel)(Params...), int threads, int blocks, size_t shar
   config.numAttrs = 1;
   int clusters = 0;
   const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
-  if (error != cudaSuccess) cudaGetLastError();  // an answer, and no fault
-  return error == cudaSuccess && clusters > 0;
+  if (error == cudaSuccess) return clusters;
+  cudaGetLastError();  // an answer, and no fault
+  return 0;
 }
 
 // In clusters of `blocks`, of which the grid is a multiple, each with dynamic shared memory; of one block, on any

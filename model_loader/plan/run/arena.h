@@ -15,7 +15,8 @@ struct Lifetime {
   int last = 0;
 };
 
-// Bytes, a multiple of kBufferAlignment: rows that are whole lines of a GPU's second cache (layout.h) begin with one.
+// Bytes, a multiple of kBufferAlignment: rows that are whole lines of a GPU's second cache (layout.h) begin with one
+// where the arena does.
 inline constexpr size_t kSlotAlignment = 128;
 
 struct ArenaLayout {

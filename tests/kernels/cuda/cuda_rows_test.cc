@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/conv/conv_shfl_bw_norm.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/kernel_table.h"
 #include "tests/kernels/row_check.h"
@@ -92,10 +91,6 @@ TEST(CudaKernelTable, NormsWithinProductsTakeRowsOfWholeClusters) {
     if (kernel.key.op != Op::kLayerNorm || kernel.key.weights != Format::kShflBw) continue;
     ++seen;
     Problem problem = CasesOf(kernel).front().kernel_case.problem;
-    // More than eight groups, and few columns.
-    const bool spread =
-        kernel.accepts == &cuda::AcceptsSpreadNormShflBw || kernel.accepts == &cuda::AcceptsSpreadNormShflBwFew;
-    problem.input.batch = problem.output.batch = 128;
     for (const auto& [rows, accepted] : std::vector<std::pair<int64_t, bool>>{{64, false},
                                                                               {96, false},
                                                                               {128, true},
@@ -105,11 +100,8 @@ TEST(CudaKernelTable, NormsWithinProductsTakeRowsOfWholeClusters) {
                                                                               {1024, true},
                                                                               {1088, false}}) {
       problem.output.channels = rows;
-      EXPECT_EQ(kernel.accepts(problem), accepted && (!spread || rows > 512)) << kernel.name << ", " << rows << " rows";
+      EXPECT_EQ(kernel.accepts(problem), accepted) << kernel.name << ", " << rows << " rows";
     }
-    problem.output.channels = 768;
-    problem.input.batch = problem.output.batch = 1024;
-    EXPECT_EQ(kernel.accepts(problem), !spread) << kernel.name;
   }
   EXPECT_GT(seen, 0);
 }
