@@ -16,8 +16,8 @@
 #include <cstdint>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/cuda/conv/conv_row_parts.h"
 #include "kernels/cuda/conv/fragment_csr.h"
-#include "kernels/cuda/conv/position_parts.h"
 
 namespace swizzle::cuda {
 
@@ -28,16 +28,7 @@ void RunConvCsrParts(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
 
-// Everything in device memory. The residual may be null, or Y.
-struct CsrPartOperands {
-  const FragmentCsr* weight;
-  PositionParts x;  // as SplitRows leaves it
-  const float* residual;
-  float* y;
-  int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
-  int64_t columns;  // N; up to the stride are computed
-  Epilogue epilogue = {};
-};
+using CsrPartOperands = OperandsInParts<FragmentCsr>;
 
 template <int kWidth>
 void QueueCsrParts(const CsrPartOperands& operands, int multiprocessors, cudaStream_t queue);

@@ -75,17 +75,8 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareConvRowParts(const Weight& weight
 
 template <int kWidth>
 void RunConvRowParts(const KernelArgs& args, Stream& stream) {
-  const Problem& problem = *args.problem;
-  const PartOperands operands = {
-      .weight = &static_cast<const RowPartsWeight&>(*args.weight).groups(),
-      .x = SplitAllColumns(args, stream),
-      .residual = args.Residual<float>(),
-      .y = args.Output<float>(),
-      .stride = RowStride(problem.output.positions()),
-      .columns = problem.output.positions(),
-      .epilogue = problem.epilogue,
-  };
-  QueueParts<kWidth>(operands, MultiprocessorsOf(stream), QueueOf(stream));
+  const RowGroups& weight = static_cast<const RowPartsWeight&>(*args.weight).groups();
+  QueueParts<kWidth>(SplitOperands(weight, args, stream), MultiprocessorsOf(stream), QueueOf(stream));
 }
 
 template void RunConvRowParts<64>(const KernelArgs&, Stream&);

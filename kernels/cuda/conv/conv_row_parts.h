@@ -35,16 +35,31 @@ void RunConvRowParts(const KernelArgs& args, Stream& stream);
 
 // What is below is for the launch functions and for benchmarks.
 
-// Everything in device memory. The residual may be null, or Y.
-struct PartOperands {
-  const RowGroups* weight;  // of parts
-  PositionParts x;          // as SplitRows leaves it
+// Everything in device memory. The residual may be null, or Y. Packed is a weight of parts.
+template <typename Packed>
+struct OperandsInParts {
+  const Packed* weight;
+  PositionParts x;  // as SplitRows leaves it
   const float* residual;
   float* y;
   int64_t stride;   // of rows of X, residual and Y: a multiple of 16 elements
   int64_t columns;  // N; up to the stride are computed
   Epilogue epilogue = {};
 };
+using PartOperands = OperandsInParts<RowGroups>;
+
+// A layer's, its columns of X split.
+template <typename Packed>
+OperandsInParts<Packed> SplitOperands(const Packed& weight, const KernelArgs& args, Stream& stream) {
+  const int64_t positions = args.problem->output.positions();
+  return {.weight = &weight,
+          .x = SplitAllColumns(args, stream),
+          .residual = args.Residual<float>(),
+          .y = args.Output<float>(),
+          .stride = RowStride(positions),
+          .columns = positions,
+          .epilogue = args.problem->epilogue};
+}
 
 template <int kWidth>
 void QueueParts(const PartOperands& operands, int multiprocessors, cudaStream_t queue);
