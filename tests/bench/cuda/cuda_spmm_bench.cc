@@ -98,8 +98,7 @@ void PrintSummary(const std::vector<SpmmCase>& cases, bool ablation) {
   }
   std::printf(
       "largest error over the largest sum: cuBLAS fp32 %.2e, in parts %.2e, sparse in parts %.2e, wgmma %.2e; "
-      "wgmma/cuBLAS geomean "
-      "%.2f\n",
+      "wgmma/cuBLAS geomean %.2f\n",
       dense_error, parts_error, sparse_parts_error, wgmma_error,
       GeometricMean(Ratios(cases, [](const SpmmCase& c) { return c.wgmma_error / c.dense_error; })));
   if (!ablation) return;

@@ -281,6 +281,27 @@ std::vector<LinearCase> LinearCases() {
   };
 }
 
+// A case's layer with all that follows a sum, its drawn operands and what it makes of them.
+struct LinearLayer {
+  Problem problem;
+  Weight weight;
+  std::vector<float> input, residual;
+  reference::Result expected;
+
+  LinearLayer(const LinearCase& c, DType dtype, std::mt19937& random) {
+    weight.matrix = DrawCsr(c.lengths, c.cols, dtype, random);
+    const auto rows = static_cast<int64_t>(c.lengths.size());
+    weight.bias = DrawValues(rows, DType::kFloat32, random);
+    problem.input = {c.positions, c.cols};
+    problem.output = {c.positions, rows};
+    problem.epilogue = {-2.0f, kInfinity, true};
+    problem.from = problem.to = {Layout::kRows, dtype};
+    input = DrawValues(c.cols * c.positions, dtype, random);
+    residual = DrawValues(rows * c.positions, dtype, random);
+    expected = reference::Solve(problem, &weight, {input, residual});
+  }
+};
+
 // Products of halves where a CTA has several tiles, the residual being Y.
 TEST_P(SpmmTest, ProductsOfPartsInManyTiles) {
   if (GetParam() != DType::kFloat32 || !HasRowsOfParts()) GTEST_SKIP() << "FP32 on Hopper alone";
@@ -289,18 +310,9 @@ TEST_P(SpmmTest, ProductsOfPartsInManyTiles) {
   for (const LinearCase& c : LinearCases()) {
     if (c.cols > kMostColumns) continue;
     SCOPED_TRACE(c.name);
-    Weight weight;
-    weight.matrix = DrawCsr(c.lengths, c.cols, DType::kFloat32, random);
+    const LinearLayer drawn(c, DType::kFloat32, random);
+    const auto& [problem, weight, input, residual, expected] = drawn;
     const auto& matrix = *weight.matrix.As<CsrMatrix>();
-    weight.bias = DrawValues(matrix.rows, DType::kFloat32, random);
-    Problem problem;
-    problem.input = {c.positions, c.cols};
-    problem.output = {c.positions, matrix.rows};
-    problem.epilogue = {-2.0f, kInfinity, true};
-    problem.from = problem.to = {Layout::kRows, DType::kFloat32};
-    const auto input = DrawValues(c.cols * c.positions, DType::kFloat32, random);
-    const auto residual = DrawValues(matrix.rows * c.positions, DType::kFloat32, random);
-    const auto expected = reference::Solve(problem, &weight, {input, residual});
     const int64_t stride = RowStride(c.positions);
     const DeviceValues x(*gpu_, InRows(input, problem.input), DType::kFloat32);
     const DeviceValues parts(*gpu_, std::vector<float>(c.cols * stride + stride, kNan), DType::kFloat32);
@@ -332,18 +344,9 @@ TEST_P(SpmmTest, AgreesInEveryPlan) {
   std::mt19937 random(7);
   for (const LinearCase& c : LinearCases()) {
     SCOPED_TRACE(c.name);
-    Weight weight;
-    weight.matrix = DrawCsr(c.lengths, c.cols, dtype, random);
+    const LinearLayer drawn(c, dtype, random);
+    const auto& [problem, weight, input, residual, expected] = drawn;
     const auto& matrix = *weight.matrix.As<CsrMatrix>();
-    weight.bias = DrawValues(matrix.rows, DType::kFloat32, random);
-    Problem problem;
-    problem.input = {c.positions, c.cols};
-    problem.output = {c.positions, matrix.rows};
-    problem.epilogue = {-2.0f, kInfinity, true};
-    problem.from = problem.to = {Layout::kRows, dtype};
-    const auto input = DrawValues(c.cols * c.positions, dtype, random);
-    const auto residual = DrawValues(matrix.rows * c.positions, dtype, random);
-    const auto expected = reference::Solve(problem, &weight, {input, residual});
     const DeviceValues x(*gpu_, InRows(input, problem.input), dtype), r(*gpu_, InRows(residual, problem.output), dtype);
     auto packed = cuda::QuadCsr::Make(matrix, weight.bias, dtype);
     ASSERT_TRUE(packed.ok());
