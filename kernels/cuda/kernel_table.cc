@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_mma_rows.h"
+#include "kernels/cuda/attention/attention_wgmma.h"
 #include "kernels/cuda/attention/sparse_attention_rows.h"
 #include "kernels/cuda/conv/conv_bitmap.h"
 #include "kernels/cuda/conv/conv_csr.h"
@@ -154,6 +155,13 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
   return Join(Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, RoundingToTf32(common), AttendMma<kF32>),
               Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
               Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
+}
+
+template <RowText kStem, Layout kLayout>
+constexpr auto AttentionWgmmaRows() {
+  return Rows<kStem, "wgmma_sm90a", kF16, kBf16>({Op::kAttention, Format::kNone, kLayout, kLayout}, kSm90a,
+                                                 {.accepts = AcceptsAttentionWgmma},
+                                                 []<DType kType>() { return &AttendWgmma<kLayout, kType>; });
 }
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
@@ -394,6 +402,7 @@ constexpr auto kRows = Join(
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
     norm_rows::All(),
     // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
+    AttentionWgmmaRows<"attention_rows", kGpuRows>(), AttentionWgmmaRows<"attention_nhwc", kNhwc>(),
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
     Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,
                                                     {.accepts = AcceptsAttentionMmaRows},

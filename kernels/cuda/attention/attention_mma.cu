@@ -208,12 +208,11 @@ __global__ void __launch_bounds__(kThreads)
   LetNextStart();
   AttentionWork work;
   int tile = static_cast<int>(blockIdx.x) / heads;
-  bool found = FindAttentionTile<kQueries, false>(op, tile, work);
+  bool found = FindAttentionTile<kQueries, 1>(op, tile, work);
   WaitForResults();
   while (found) {
     AttendTile<S>(op, work, static_cast<int>(blockIdx.x) % heads, shared);
-    tile += static_cast<int>(gridDim.x) / heads;
-    found = FindAttentionTile<kQueries, false>(op, tile, work);
+    found = FindNextAttentionTile<kQueries, 1>(op, static_cast<int>(gridDim.x) / heads, tile, work);
   }
 }
 

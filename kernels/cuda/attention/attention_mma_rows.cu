@@ -34,14 +34,6 @@ struct Shape {
   static constexpr int kSharedBytes = kQueryBytes + kStages * kStageBytes;  // queries first, the output last
 };
 
-// The tokens of a tile that belong to the sequence, counted from the tile's first.
-struct Inside {
-  int begin, end;
-  __device__ Inside(const AttentionWork& work, int first) : begin(work.begin - first), end(work.end - first) {}
-  __device__ bool AllKeys() const { return begin <= 0 && end >= kKeys; }
-  __device__ bool Has(int token) const { return token >= begin && token < end; }
-};
-
 // `size` channels of kTokens to shared memory; tokens past the row's end are zero there.
 template <int kTokens, int kThreads, typename T>
 __device__ void CopyChannels(const T* from, int64_t channel_stride, int size, int64_t first, uint32_t to) {
@@ -88,9 +80,9 @@ __device__ void Scores(uint32_t keys, int size, const Group<S>& group, float (&s
 
 // Scales scores, adds the keys' biases and takes out keys of other sequences.
 template <typename S>
-__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, const Inside& inside,
+__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, const InSequence& inside,
                      float (&scores)[S::kOctets][4]) {
-  if (inside.AllKeys() && op.key_bias == nullptr) {
+  if (inside.Covers(kKeys) && op.key_bias == nullptr) {
 #pragma unroll
     for (auto& octet : scores) {
 #pragma unroll
@@ -116,17 +108,17 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, cons
 }
 
 // A pair of values of keys `key` and the next, without those of other sequences.
-__device__ uint32_t InsideOnly(uint32_t pair, int key, const Inside& inside) {
+__device__ uint32_t InsideOnly(uint32_t pair, int key, const InSequence& inside) {
   return (inside.Has(key) ? pair & 0xFFFFu : 0) | (inside.Has(key + 1) ? pair & 0xFFFF0000u : 0);
 }
 
 // sums += weights by values.
 template <typename S>
-__device__ void AddValues(uint32_t values, int size, const Inside& inside, const float (&weights)[S::kOctets][4],
+__device__ void AddValues(uint32_t values, int size, const InSequence& inside, const float (&weights)[S::kOctets][4],
                           Group<S>& group) {
   using T = typename S::T;
   const int lane = threadIdx.x % 32;
-  const bool all = inside.AllKeys();
+  const bool all = inside.Covers(kKeys);
   // Matrices: octets of keys alternate, then those of channels.
   const uint32_t row = values + (lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * kPieceBytes;
 #pragma unroll
@@ -182,9 +174,9 @@ template <typename S>
 __device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
                             uint32_t stage, Group<S>& group) {
   float scores[S::kOctets][4] = {};
-  const Inside inside(work, first);
+  const InSequence inside(work, first);
   Scores<S>(stage, op.qk_size, group, scores);
-  if (S::kInTurn && inside.AllKeys() && op.key_bias == nullptr && op.scale > 0) {
+  if (S::kInTurn && inside.Covers(kKeys) && op.key_bias == nullptr && op.scale > 0) {
     ScaleAndWeigh<S>(group, op.scale, scores);
   } else {
     Mask<S>(op, first, inside, scores);
@@ -213,7 +205,7 @@ __device__ void PutOutput(char* output, int size, const Group<S>& group) {
 
 // What of a tile belongs to the sequence, from shared memory.
 template <typename S, typename T>
-__device__ void StoreOutput(const char* output, int size, const Inside& inside, T* to, int64_t channel_stride) {
+__device__ void StoreOutput(const char* output, int size, const InSequence& inside, T* to, int64_t channel_stride) {
   constexpr int kPieces = S::kQueries / kPieceTokens;
   const int piece = threadIdx.x % kPieces, token = piece * kPieceTokens;
   const bool whole = inside.begin <= token && token + kPieceTokens <= inside.end;
@@ -240,7 +232,7 @@ __device__ AttentionWork FindTile(const AttentionOperands<T>& op) {
 
 // Stores the warp's tokens of the output from registers.
 template <typename S>
-__device__ void StoreFromRegisters(const Group<S>& group, int size, const Inside& inside, typename S::T* to,
+__device__ void StoreFromRegisters(const Group<S>& group, int size, const InSequence& inside, typename S::T* to,
                                    int64_t channel_stride) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
@@ -307,7 +299,7 @@ __global__ void __launch_bounds__(S::kThreads) AttendRows(const __grid_constant_
   AttendKeys<S>(op, work, blockIdx.y, shared, group);
   PutOutput<S>(shared, op.vo_size, group);
   __syncthreads();
-  StoreOutput<S>(shared, op.vo_size, Inside(work, work.first),
+  StoreOutput<S>(shared, op.vo_size, InSequence(work, work.first),
                  op.output + int64_t{blockIdx.y} * op.vo_size * op.out.channel + work.first, op.out.channel);
 }
 
@@ -321,15 +313,14 @@ __global__ void __launch_bounds__(S::kThreads, kWarpsInTurn * 32 / S::kThreads)
   const int head = static_cast<int>(blockIdx.x) % heads;
   AttentionWork work;
   int tile = static_cast<int>(blockIdx.x) / heads;
-  bool found = FindAttentionTile<S::kQueries, true>(op, tile, work);
+  bool found = FindAttentionTile<S::kQueries, S::kQueries>(op, tile, work);
   WaitForResults();
   while (found) {
     Group<S> group;
     AttendKeys<S>(op, work, head, shared, group);
-    StoreFromRegisters<S>(group, op.vo_size, Inside(work, work.first),
+    StoreFromRegisters<S>(group, op.vo_size, InSequence(work, work.first),
                           op.output + int64_t{head} * op.vo_size * op.out.channel + work.first, op.out.channel);
-    tile += static_cast<int>(gridDim.x) / heads;
-    found = FindAttentionTile<S::kQueries, true>(op, tile, work);
+    found = FindNextAttentionTile<S::kQueries, S::kQueries>(op, static_cast<int>(gridDim.x) / heads, tile, work);
   }
 }
 

@@ -3,6 +3,7 @@
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_OPERANDS_CUH_
 
 #include <algorithm>
+#include <climits>
 
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/runtime/elements.cuh"
@@ -63,18 +64,27 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .scale = problem.attention().scale * kLog2E};
 }
 
+// The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.
+struct AttentionWork {
+  int first, begin, end;
+  bool spare;
+  int most_left;  // tiles behind this one, at most; FindAttentionTile says it
+};
+
+// Which tokens of a tile, counted from its first, belong to the sequence.
+struct InSequence {
+  int begin, end;
+  __device__ InSequence(const AttentionWork& work, int first) : begin(work.begin - first), end(work.end - first) {}
+  __device__ bool Covers(int tokens) const { return begin <= 0 && end >= tokens; }
+  __device__ bool Has(int token) const { return token >= begin && token < end; }
+};
+
 // Blocks that take tiles of `queries` in turn, for each of the heads: no block is without one where sequences are as
 // long as the mean, and what is left over the same blocks take.
 template <typename T>
 LaunchGrid AttentionGridInTurn(const AttentionOperands<T>& op, int queries, int heads) {
   return LaunchGrid(std::max<int64_t>(CeilDiv<int64_t>(op.tokens, queries), op.sequences) * heads);
 }
-
-// The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.
-struct AttentionWork {
-  int first, begin, end;
-  bool spare;
-};
 
 // Blocks that see to all tiles of `queries`, for each of the heads; see attention.h.
 template <typename T>
@@ -102,10 +112,10 @@ __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int q
   return work;
 }
 
-// Tile number `tile` of all that sequences have, from their first tokens on, or from multiples of kQueries; false if
-// there are fewer. Unlike FindAttentionWork it passes over none, but looks at 32 sequences after the other. Whole warps
+// Tile number `tile` of all that sequences have, from the multiples of kUnit at their first tokens on; false if there
+// are fewer. Unlike FindAttentionWork it passes over none, but looks at 32 sequences after the other. Whole warps
 // call it.
-template <int kQueries, bool kFromMultiples, typename T>
+template <int kQueries, int kUnit, typename T>
 __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, AttentionWork& work) {
   constexpr unsigned kAll = 0xFFFFFFFFu;
   const int lane = threadIdx.x % 32;
@@ -116,7 +126,7 @@ __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, Atte
       begin = op.begins[sequence];
       end = sequence < op.sequences ? op.begins[sequence + 1] : op.tokens;
     }
-    const int origin = kFromMultiples ? begin / kQueries * kQueries : begin;
+    const int origin = begin / kUnit * kUnit;
     const int tiles = end > begin ? (end - origin + kQueries - 1) / kQueries : 0;
     int until = tiles;  // of this sequence and those before it
 #pragma unroll
@@ -131,11 +141,21 @@ __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, Atte
       work.end = __shfl_sync(kAll, end, owner);
       work.first = __shfl_sync(kAll, origin - (until - tiles) * kQueries, owner) + tile * kQueries;
       work.spare = base + owner == op.sequences;
+      const int so_far = __shfl_sync(kAll, until, 31);
+      work.most_left = base + 31 >= op.sequences ? so_far - tile - 1 : INT_MAX;
       return true;
     }
     tile -= __shfl_sync(kAll, until, 31);
   }
   return false;
+}
+
+// The same for the tile `step` further.
+template <int kQueries, int kUnit, typename T>
+__device__ bool FindNextAttentionTile(const AttentionOperands<T>& op, int step, int& tile, AttentionWork& work) {
+  if (work.most_left < step) return false;
+  tile += step;
+  return FindAttentionTile<kQueries, kUnit>(op, tile, work);
 }
 
 // Which keys of a tile of 32 * words a block's queries attend to.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "kernels/cuda/attention/attention_warpgroup.cuh"
 #include "kernels/cuda/attention/block_attention.h"
-#include "kernels/cuda/conv/tile_ending.cuh"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/runtime/shared_memory.h"
@@ -126,8 +126,7 @@ class Attender {
   __device__ void Reset() {
 #pragma unroll
     for (float& sum : sums_) sum = 0;
-#pragma unroll
-    for (int e = 0; e < 2; ++e) totals_[e] = 0, references_[e] = -INFINITY;
+    softmax_.Reset();
   }
 
   __device__ void Attend(const Walk& walk) {
@@ -139,7 +138,7 @@ class Attender {
     WaitForProducts(scores);
     Release(keys);
     Weigh(scores, __ldg(&blocks[0].mask), growth);
-    Pack(scores, weights);
+    PackWeights<T>(scores, weights);
 #pragma unroll 1
     for (int i = 1; i < walk.count; ++i) {
       const int mask = __ldg(&blocks[i].mask);
@@ -150,8 +149,8 @@ class Attender {
       Weigh(scores, mask, growth);
       WaitForProducts(sums_);
       Release(values);
-      Grow(growth);
-      Pack(scores, weights);
+      Grow(sums_, growth);
+      PackWeights<T>(scores, weights);
     }
     ReleaseQueries();
     const int values = QueueValues(weights);
@@ -204,33 +203,9 @@ class Attender {
     queries_.Next();
   }
 
-  // Scores become weights, 2^(score - reference), the reference being the largest score so far; `growth` is what sums
-  // and totals of smaller ones are to be multiplied with.
   __device__ void Weigh(float (&scores)[kScores], int mask, float (&growth)[2]) {
     if (mask >= 0) Hide(scores, args_.masks + int64_t{mask} * kBlock + Row());
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      float largest = scores[2 * e];
-#pragma unroll
-      for (int j = 0; j < kScores; j += 4) largest = fmaxf(largest, fmaxf(scores[j + 2 * e], scores[j + 2 * e + 1]));
-      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
-      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
-      const float after = fmaxf(references_[e], largest * args_.scale);
-      const float reference = after == -INFINITY ? 0 : after;
-      growth[e] = PowerOfTwo(references_[e] - reference);
-      references_[e] = after;
-      float total = 0;
-#pragma unroll
-      for (int j = 0; j < kScores; j += 4) {
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          float& score = scores[j + 2 * e + k];
-          score = PowerOfTwo(fmaf(score, args_.scale, -reference));
-          total += score;
-        }
-      }
-      totals_[e] = fmaf(totals_[e], growth[e], total);
-    }
+    softmax_.Weigh(scores, args_.scale, growth);
   }
 
   // What the masks of rows g and g + 8 lack.
@@ -250,47 +225,13 @@ class Attender {
     }
   }
 
-  // Scores as a product leaves them are the left operand of the next.
-  __device__ static void Pack(const float (&scores)[kScores], uint32_t (&weights)[kBlock / kDepth][4]) {
-#pragma unroll
-    for (int step = 0; step < kBlock / kDepth; ++step) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        weights[step][i] = PackPair<T>(scores[step * 8 + i * 2], scores[step * 8 + i * 2 + 1]);
-      }
-      FinishOperand(weights[step]);
-    }
-  }
-
-  __device__ void Grow(const float (&growth)[2]) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) sums_[i] *= growth[i / 2 % 2];
-  }
-
   __device__ void Write(const Walk& walk) {
     T* const output = static_cast<T*>(args_.output) + walk.head * args_.head_stride;
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      float total = totals_[e];
-      total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
-      total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
-      const float inverse = total == 0 ? 0 : 1 / total;
       const int query = walk.tile * kBlock + Row() + 8 * e;
       const int64_t token = int64_t{walk.sequence} * args_.length + query;
-      T* const to = output + token * args_.token_stride + threadIdx.x % 4 * 8;
-#pragma unroll
-      for (int i = 0; i < kHeadDim / 32; ++i) {
-        uint32_t pairs[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int at = (i * 4 + j) * 4 + 2 * e;
-          pairs[j] = PackPair<T>(sums_[at] * inverse, sums_[at + 1] * inverse);
-        }
-        TransposeInFours(pairs);
-        if (query < args_.length) {
-          *reinterpret_cast<uint4*>(to + i * 32) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-        }
-      }
+      StoreToken(sums_, e, softmax_.Inverse(e), query < args_.length, output + token * args_.token_stride);
     }
   }
 
@@ -298,7 +239,8 @@ class Attender {
   typename S::Shared& shared_;
   Consumer<S::kStages> stages_;
   Consumer<S::kTiles> queries_;
-  float sums_[kSums], totals_[2], references_[2];
+  RunningSoftmax softmax_;
+  float sums_[kSums];
 };
 
 template <typename T, int kHeadDim>

@@ -60,7 +60,7 @@ __device__ void WaitForCopies() {
 // for, and as many bytes as they said to expect.
 class Barrier {
  public:
-  // By one thread, before MakeBarriersVisible and __syncthreads.
+  // By one thread, before a fence (StageBarriers::Init, PublishToProducts) and __syncthreads.
   __device__ void Init(int arrivals) {
     SWIZZLE_SM90_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals));
   }

@@ -37,6 +37,13 @@ inline CUtensorMap DescribeSlabs(const void* data, int64_t rows, int64_t stride,
   return map;
 }
 
+// Brings a kernel's description of a matrix near, where the first copy by it would wait for it.
+__device__ inline void PrefetchMap(const CUtensorMap& map) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
 // The slab whose first element is (row, column). Its bytes, all of them whatever lies past the edges, count for the
 // barrier. `to` is a multiple of 1024.
 __device__ inline void CopySlab(uint32_t to, const CUtensorMap& map, int32_t row, int32_t column, Barrier& barrier) {
