@@ -17,12 +17,14 @@ class NormWeight final : public PackedWeight {
   NormWeight(std::unique_ptr<RowGroups> groups, DeviceArray<float> ends)
       : groups_(std::move(groups)),
         ends_(std::move(ends)),
-        most_clusters_(SpreadsGroups() ? MostSpreadNormGroups(groups_->count()) : 0),
+        most_clusters_(SpreadsGroups() ? MostSpreadNormGroups<64>(groups_->count()) : 0),
+        most_wide_clusters_(SpreadsGroups() ? MostSpreadNormGroups<128>(groups_->count()) : 0),
         most_few_clusters_(SpreadsGroups() ? MostSpreadNormFewColumns(groups_->count()) : 0) {}
   size_t bytes() const override { return groups_->bytes() + ends_.bytes(); }
   const RowGroups& groups() const { return *groups_; }
-  // Spread, that the device that it was prepared for runs at once: of tiles of kSpreadColumns, and of few columns.
+  // Spread, that the device that it was prepared for runs at once: of tiles of 64 columns, of 128, and of few.
   int most_clusters() const { return most_clusters_; }
+  int most_wide_clusters() const { return most_wide_clusters_; }
   int most_few_clusters() const { return most_few_clusters_; }
   const float* scales() const { return ends_.data(); }
   const float* biases() const { return ends_.data() + ends_.size() / 2; }
@@ -32,7 +34,7 @@ class NormWeight final : public PackedWeight {
 
   const std::unique_ptr<RowGroups> groups_;
   const DeviceArray<float> ends_;  // of the norm: scales, then biases
-  const int most_clusters_, most_few_clusters_;
+  const int most_clusters_, most_wide_clusters_, most_few_clusters_;
 };
 
 NormOperands OperandsOf(const KernelArgs& args) {
@@ -84,9 +86,9 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareNormShflBw(const Weight& weight, 
 
 template <int kWidth>
 void RunNormShflBw(const KernelArgs& args, Stream& stream) {
-  if constexpr (kWidth != kSpreadColumns) return QueueNormGroups<kWidth>(OperandsOf(args), QueueOf(stream));
-  QueueNormGroups<kWidth>(SpreadOperandsOf(args, kSpreadColumns, WeightOf(args).most_clusters(), stream),
-                          QueueOf(stream));
+  const NormWeight& weight = WeightOf(args);
+  const int most_clusters = kWidth == 64 ? weight.most_clusters() : weight.most_wide_clusters();
+  QueueNormGroups<kWidth>(SpreadOperandsOf(args, kWidth, most_clusters, stream), QueueOf(stream));
 }
 
 void RunNormShflBwFew(const KernelArgs& args, Stream& stream) {

@@ -29,11 +29,16 @@ struct ClusterWalk : TileWalk {
   __device__ void Next() { tile += step; }
 };
 
+// When a block has its sums, what it finds of them lies where its first stage was: so two blocks, of clusters of any
+// size, fit a multiprocessor.
 template <int kWidth, int kMostBlocks>
 struct NormShared {
   using Exchange = MomentExchange<kWarps, kWidth, kMostBlocks>;
+  using OfBlock = BlockMoments<kWarps, kWidth>;
   typename Shape<kWidth>::Shared ring;
   Exchange exchange;
+  static_assert(sizeof(OfBlock) <= sizeof(ring.stages[0]));
+  __device__ OfBlock& moments() { return reinterpret_cast<OfBlock&>(ring.stages[0]); }
 };
 
 template <int kGroups>
@@ -50,7 +55,7 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
 
  public:
   __device__ Normaliser(const NormArgs& args, const Ending<NoFunction>& ending, Shared& shared)
-      : Base(args, ending, shared.ring), args_(args), exchange_(shared.exchange) {}
+      : Base(args, ending, shared.ring), args_(args), exchange_(shared.exchange), moments_(shared.moments()) {}
 
   __device__ void Run() {
     WalkOf<kGroups> walk(args_);
@@ -90,6 +95,7 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
   // Of each column and the warp's rows, in shared memory. Lanes halve what they have of 32 columns until each has one.
   __device__ void FindMoments() {
     const int lane = threadIdx.x % kWarp;
+    MeetConsumers();  // none reads stages any more
 #pragma unroll
     for (int chunk = 0; chunk < kWidth / 32; ++chunk) {
       Moments of[8];  // column 2t + k % 2 of octet k / 2
@@ -113,7 +119,7 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
         }
       }
       const int column = chunk * 32 + lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;
-      exchange_.of_warps[threadIdx.x / kWarp][column] = {of[0].mean, of[0].squares};
+      moments_.of_warps[threadIdx.x / kWarp][column] = {of[0].mean, of[0].squares};
     }
     MeetConsumers();
   }
@@ -124,8 +130,8 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
   __device__ void JoinMoments() {
     const int blocks = args_.group_count / kGroups, column = threadIdx.x;
     if (column < kWidth) {
-      exchange_.Tell(column, 16 * kGroups, blocks);
-      exchange_.Find(column, kTileRows * kGroups, blocks, args_.epsilon, args_.centred);
+      exchange_.Tell(moments_, column, 16 * kGroups, blocks);
+      exchange_.Find(moments_, column, kTileRows * kGroups, blocks, args_.epsilon, args_.centred);
     }
     MeetConsumers();
   }
@@ -133,7 +139,7 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
   __device__ void NormaliseAll(int64_t first) {
 #pragma unroll
     for (int octet = 0; octet < kWidth / 8; ++octet) {
-      const float4 found = *reinterpret_cast<const float4*>(&exchange_.found[octet * 8 + threadIdx.x % 4 * 2]);
+      const float4 found = *reinterpret_cast<const float4*>(&moments_.found[octet * 8 + threadIdx.x % 4 * 2]);
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
 #pragma unroll
@@ -153,6 +159,7 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
 
   const NormArgs& args_;
   typename Shared::Exchange& exchange_;
+  typename Shared::OfBlock& moments_;
   Sums held_[kGroups];
   int rows_[kGroups][2];
   float scales_[kGroups][2], biases_[kGroups][2];
@@ -197,10 +204,15 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
 }  // namespace
 }  // namespace shfl_bw
 
+// More would not leave room for two blocks of tiles of 128 columns.
+template <int kWidth>
+constexpr int kMostSpreadOf = kWidth == 64 ? kMostSpreadBlocks : 14;
+
+template <int kWidth>
 int MostSpreadNormGroups(int64_t groups) {
-  auto* const kernel = shfl_bw::MultiplyAndNormalise<__half, kSpreadColumns, 1, kMostSpreadBlocks>;
-  constexpr size_t kBytes = sizeof(shfl_bw::NormShared<kSpreadColumns, kMostSpreadBlocks>);
-  if (groups > kMostSpreadBlocks || !HasClusters()) return 0;
+  auto* const kernel = shfl_bw::MultiplyAndNormalise<__half, kWidth, 1, kMostSpreadOf<kWidth>>;
+  constexpr size_t kBytes = sizeof(shfl_bw::NormShared<kWidth, kMostSpreadOf<kWidth>>);
+  if (groups > kMostSpreadOf<kWidth> || !HasClusters()) return 0;
   AllowSharedMemory(kernel, kBytes);
   return MostClusters(kernel, shfl_bw::kThreads, static_cast<int>(groups), kBytes);
 }
@@ -209,11 +221,9 @@ template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;
   const bool halves = operands.product.dtype == DType::kFloat16;
-  if constexpr (kWidth == kSpreadColumns) {
-    if (operands.spread) {
-      if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1, kMostSpreadBlocks>(operands, queue);
-      return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1, kMostSpreadBlocks>(operands, queue);
-    }
+  if (operands.spread) {
+    if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1, kMostSpreadOf<kWidth>>(operands, queue);
+    return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1, kMostSpreadOf<kWidth>>(operands, queue);
   }
   if (GroupsOfBlock(operands.product.weight->count()) == 1) {
     if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1>(operands, queue);
@@ -223,6 +233,8 @@ void QueueNormGroups(const NormOperands& operands, cudaStream_t queue) {
   shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 2>(operands, queue);
 }
 
+template int MostSpreadNormGroups<64>(int64_t);
+template int MostSpreadNormGroups<128>(int64_t);
 template void QueueNormGroups<64>(const NormOperands&, cudaStream_t);
 template void QueueNormGroups<128>(const NormOperands&, cudaStream_t);
 

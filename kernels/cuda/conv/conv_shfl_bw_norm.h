@@ -38,10 +38,10 @@ struct NormOperands {
   const float* biases;    // likewise
   float epsilon;
   bool centred;         // else the mean is taken to be 0
-  bool spread = false;  // REQUIRES: tiles are of kSpreadColumns or few, and the device runs such clusters
+  bool spread = false;  // REQUIRES: the device runs such clusters
 };
 
-constexpr int kMostSpreadBlocks = 16, kSpreadColumns = 64, kFewColumnsOfTile = 32;
+constexpr int kMostSpreadBlocks = 16, kFewColumnsOfTile = 32;
 // Groups of rows that each of a cluster's blocks has, which are two to eight; 0 where no such number does.
 constexpr int GroupsOfBlock(int64_t groups) {
   constexpr int64_t kMostBlocks = 8;  // that every device with clusters runs at once
@@ -51,6 +51,7 @@ constexpr int GroupsOfBlock(int64_t groups) {
 }
 
 // Clusters of a block for each of so many groups that the current device has room for at once, by either kernel.
+template <int kWidth>
 int MostSpreadNormGroups(int64_t groups);
 int MostSpreadNormFewColumns(int64_t groups);
 

@@ -26,6 +26,7 @@ struct NormTile : Tile<kOctets, RowGroups::kRows / 16> {
   struct Shared {
     float parts[kWarps][S::kRows][S::kPitch];
     MomentExchange<kWarps, S::kColumns, kMostBlocks> exchange;
+    BlockMoments<kWarps, S::kColumns> moments;
   };
 };
 
@@ -105,16 +106,16 @@ __global__ void __launch_bounds__(N::kThreads) MultiplyFewAndNormalise(const __g
                            __shfl_xor_sync(0xFFFFFFFFu, moments.squares, step)};
     moments = Join(moments, other, static_cast<float>(kCount * step / S::kColumns));
   }
-  if (lane < S::kColumns) shared.exchange.of_warps[warp][column] = {moments.mean, moments.squares};
+  if (lane < S::kColumns) shared.moments.of_warps[warp][column] = {moments.mean, moments.squares};
   WaitForCluster();  // all have their barriers
   __syncthreads();
   if (threadIdx.x < S::kColumns) {
-    shared.exchange.Tell(column, N::kRowsOfWarp * kGroups, args.blocks);
-    shared.exchange.Find(column, S::kRows * kGroups, args.blocks, args.epsilon, args.centred);
+    shared.exchange.Tell(shared.moments, column, N::kRowsOfWarp * kGroups, args.blocks);
+    shared.exchange.Find(shared.moments, column, S::kRows * kGroups, args.blocks, args.epsilon, args.centred);
   }
   __syncthreads();
   if (first + column >= args.stride) return;
-  const float2 found = shared.exchange.found[column];
+  const float2 found = shared.moments.found[column];
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
 #pragma unroll

@@ -56,14 +56,19 @@ __device__ inline void StoreAndTell(const float2* to, const Barrier& told, int r
 #endif
 }
 
-// In shared memory: what warps tell their block, and blocks, kMostBlocks at most, each other of kWidth columns. In
-// order: Init, by one thread; all blocks of the cluster meet; warps fill of_warps and the block meets; Tell and Find;
-// the block meets.
+// In shared memory: what warps tell their block of kWidth columns, and what was found of each.
+template <int kWarps, int kWidth>
+struct BlockMoments {
+  float2 of_warps[kWarps][kWidth];
+  float2 found[kWidth];  // the mean, and what brings the variance to 1
+};
+
+// Likewise: what blocks, kMostBlocks at most, tell each other, at any time. In order: Init, by one thread; all blocks
+// of the cluster meet; warps fill of_warps and the block meets; Tell and Find; the block meets.
 template <int kWarps, int kWidth, int kMostBlocks>
 struct MomentExchange {
-  float2 of_warps[kWarps][kWidth];
+  using OfBlock = BlockMoments<kWarps, kWidth>;
   float2 of_blocks[kMostBlocks][kWidth];  // filled by all blocks
-  float2 found[kWidth];                   // of each column: its mean, and what brings its variance to 1
   Barrier told;                           // all blocks' are there
 
   __device__ void Init(int blocks) {
@@ -75,19 +80,19 @@ struct MomentExchange {
   }
 
   // By kWidth threads, one a column: to all blocks, what the warps of this one found of so many rows each.
-  __device__ void Tell(int column, float rows_of_warp, int blocks) {
-    const Moments own = JoinAll<kWarps>(&of_warps[0][column], kWidth, kWarps, rows_of_warp);
+  __device__ void Tell(const OfBlock& block, int column, float rows_of_warp, int blocks) {
+    const Moments own = JoinAll<kWarps>(&block.of_warps[0][column], kWidth, kWarps, rows_of_warp);
     const int rank = static_cast<int>(blockIdx.x) % blocks;
     for (int peer = 0; peer < blocks; ++peer) StoreAndTell(&of_blocks[rank][column], told, peer, own);
   }
 
   // Likewise, of so many rows a block. Not centred: of differences from 0.
-  __device__ void Find(int column, float rows_of_block, int blocks, float epsilon, bool centred) {
+  __device__ void Find(OfBlock& block, int column, float rows_of_block, int blocks, float epsilon, bool centred) {
     told.Wait(0);
     Moments all = JoinAll<kMostBlocks>(&of_blocks[0][column], kWidth, blocks, rows_of_block);
     const float count = static_cast<float>(blocks) * rows_of_block;
     if (!centred) all = {0, fmaf(all.mean * all.mean, count, all.squares)};
-    found[column] = {all.mean, rsqrtf(all.squares / count + epsilon)};
+    block.found[column] = {all.mean, rsqrtf(all.squares / count + epsilon)};
   }
 };
 
