@@ -181,9 +181,15 @@ std::vector<KernelCase> AttentionCases() {
   cases.push_back(SequenceCase(Op::kAttention, {64, 128, 192}, 64, 0));
   cases.back().problem.output.channels = 64;
   cases.back().problem.attention() = {2, 0.2f};
-  // So much that GPUs give a block more queries, a last one and none left over.
-  cases.push_back(SequenceCase(Op::kAttention, {257, 264}, 33 * 64, 0));
-  cases.back().problem.attention() = {33, 0.2f};
+  // So much that GPUs give a block more queries, a last one and none left over; keys masked, or not.
+  for (const int64_t size : {64, 32}) {
+    cases.push_back(SequenceCase(Op::kAttention, {257, 264}, 36 * size, 0));
+    cases.back().problem.attention() = {36, 0.2f};
+    cases.back().masked = size == 64 ? Masked::kNothing : Masked::kSomeKeys;
+  }
+  // More sequences than a warp looks at once, and scores that count the other way round.
+  cases.push_back(SequenceCase(Op::kAttention, std::vector<int32_t>(70, 9), 2 * 64, 0));
+  cases.back().problem.attention() = {2, -0.2f};
   return cases;
 }
 

@@ -3,8 +3,8 @@
 // A block takes a tile of queries of one sequence and head and meets the sequence's keys tile by tile; scores, softmax
 // and the sum of values never leave the block. The softmax goes by a running maximum, and what was summed is scaled
 // when that rises (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
-// "FlashAttention", NeurIPS 2022, section 3.1). No tile holds tokens of two sequences, so what one request sends cannot
-// reach another's results.
+// "FlashAttention", NeurIPS 2022, section 3.1). No tile holds tokens of two sequences, or what it holds of another is
+// masked, so what one request sends cannot reach another's results.
 //
 // The grid depends on the numbers of tokens and sequences alone: sequence i, of tokens begin to end, may take the tiles
 // from begin / queries of a tile + i on, which are at least as many as it needs; blocks that find no work end at once.

@@ -212,7 +212,8 @@ __global__ void __launch_bounds__(kThreads)
   WaitForResults();
   while (found) {
     AttendTile<S>(op, work, static_cast<int>(blockIdx.x) % heads, shared);
-    found = FindNextAttentionTile<kQueries, 1>(op, static_cast<int>(gridDim.x) / heads, tile, work);
+    tile += static_cast<int>(gridDim.x) / heads;
+    found = FindAttentionTile<kQueries, 1>(op, tile, work);
   }
 }
 

@@ -64,11 +64,12 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .scale = problem.attention().scale * kLog2E};
 }
 
-// The tokens of a block: queries [first, first + those of a tile) of [begin, end); `spare` are of no sequence.
+// The tokens of a block: queries [first, first + those of a tile) of [begin, end), where tiles begin at multiples also
+// some before `begin`; `spare` are of no sequence.
 struct AttentionWork {
   int first, begin, end;
   bool spare;
-  int most_left;  // tiles behind this one, at most; FindAttentionTile says it
+  int most_left = INT_MAX;  // tiles that follow this one, at most
 };
 
 // Which tokens of a tile, counted from its first, belong to the sequence.
@@ -82,8 +83,12 @@ struct InSequence {
 // Blocks that take tiles of `queries` in turn, for each of the heads: no block is without one where sequences are as
 // long as the mean, and what is left over the same blocks take.
 template <typename T>
+int64_t AttentionBlocksInTurn(const AttentionOperands<T>& op, int queries) {
+  return std::max<int64_t>(CeilDiv<int64_t>(op.tokens, queries), op.sequences);
+}
+template <typename T>
 LaunchGrid AttentionGridInTurn(const AttentionOperands<T>& op, int queries, int heads) {
-  return LaunchGrid(std::max<int64_t>(CeilDiv<int64_t>(op.tokens, queries), op.sequences) * heads);
+  return LaunchGrid(AttentionBlocksInTurn(op, queries) * heads);
 }
 
 // Blocks that see to all tiles of `queries`, for each of the heads; see attention.h.

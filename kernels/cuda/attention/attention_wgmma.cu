@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/attention_operands.cuh"
 #include "kernels/cuda/attention/attention_warpgroup.cuh"
@@ -20,7 +18,7 @@ constexpr int kDepth = 16;         // of a product
 constexpr int kPieceElements = 8;  // of 16 bytes: in kRows tokens, in kNhwc channels
 
 // A slab has 64 columns: in kRows 64 tokens of a head's channels, in kNhwc 64 channels of 64 tokens (of heads of 32,
-// half of them the next one's). A tile is slab after slab.
+// half of them the next one's, or zeros). A tile is slab after slab.
 template <Layout kLayout, int kSize, int kBlockGroups>
 struct Shape {
   static constexpr bool kByRows = kLayout == Layout::kRows;
@@ -325,7 +323,7 @@ void LaunchGroups(const Args<T>& args, int heads, Stream& stream) {
   using S = Shape<kLayout, kSize, kGroups>;
   constexpr auto* kKernel = AttendSlabs<kLayout, T, kSize, kGroups>;
   AllowSharedMemory(kKernel, sizeof(typename S::Shared));
-  const LaunchGrid grid(std::max<int64_t>(CeilDiv<int64_t>(args.op.tokens, S::kQueries), args.op.sequences), heads);
+  const LaunchGrid grid(AttentionBlocksInTurn(args.op, S::kQueries), heads);
   LaunchDependent(kKernel, grid, S::kThreads, sizeof(typename S::Shared), QueueOf(stream), args);
 }
 
@@ -336,8 +334,9 @@ void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
   if (op.tokens == 0) return;
   using S = Shape<kLayout, kSize, 1>;
   const auto slabs = [&](const T* first, const TokenStrides& strides) {
-    if (S::kByRows) return DescribeSlabs(first, int64_t{heads} * kSize, strides.channel, S::kSlabRows);
-    return DescribeSlabs(first, op.tokens, strides.token, S::kSlabRows);
+    const int64_t channels = int64_t{heads} * kSize;
+    if (S::kByRows) return DescribeSlabs(first, channels, op.tokens, strides.channel, S::kSlabRows);
+    return DescribeSlabs(first, op.tokens, channels, strides.token, S::kSlabRows);
   };
   const Args<T> args = {op, slabs(op.queries, op.query), slabs(op.keys, op.query), slabs(op.values, op.value)};
   const bool fills = int64_t{op.tokens} * heads >= int64_t{2 * kTile} * MultiprocessorsOf(stream);

@@ -285,7 +285,7 @@ void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks&
   const int64_t stride = args.queries.token_stride, to_head = args.queries.head_stride;
   const int64_t rows_of_head = to_head % stride == 0 ? to_head / stride : 0;
   const auto slabs = [&](const HeadMatrices& matrices) {
-    return DescribeSlabs(matrices.data, tokens + (args.heads - 1) * rows_of_head, stride, kBlock);
+    return DescribeSlabs(matrices.data, tokens + (args.heads - 1) * rows_of_head, stride, stride, kBlock);
   };
   const Args all = {.queries = slabs(args.queries),
                     .keys = slabs(args.keys),

@@ -241,8 +241,8 @@ void QueueCsrParts(const CsrPartOperands& operands, int multiprocessors, cudaStr
                      .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
   const auto* const uppers = static_cast<const uint16_t*>(operands.x.halves);
   const int64_t depth = weight.cols();
-  const PartMaps x = {DescribeSlabs(uppers, depth, operands.stride, kSlab),
-                      DescribeSlabs(uppers + depth * operands.stride, depth, operands.stride, kSlab)};
+  const PartMaps x = {DescribeSlabs(uppers, depth, operands.stride, operands.stride, kSlab),
+                      DescribeSlabs(uppers + depth * operands.stride, depth, operands.stride, operands.stride, kSlab)};
   WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyCsrParts<kWidth, Function>;
     AllowSharedMemory(kernel, sizeof(Shared));

@@ -187,7 +187,7 @@ void Queue(const TwoOfFourOperands& operands, int multiprocessors, cudaStream_t 
                      .stages = static_cast<int32_t>(weight.stages()),
                      .tiles = static_cast<int32_t>(tiles),
                      .clamps = std::isfinite(operands.epilogue.low) || std::isfinite(operands.epilogue.high)};
-  const CUtensorMap x = DescribeSlabs(operands.x, weight.cols(), operands.stride, kDepth);
+  const CUtensorMap x = DescribeSlabs(operands.x, weight.cols(), operands.stride, operands.stride, kDepth);
   WithTileEnding(operands.epilogue, [&]<typename Function>(const Ending<Function>& ending) {
     auto* const kernel = MultiplyTwoOfFour<T, kWidth, Function>;
     AllowSharedMemory(kernel, sizeof(Shared));

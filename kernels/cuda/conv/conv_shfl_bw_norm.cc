@@ -51,9 +51,9 @@ NormOperands OperandsOf(const KernelArgs& args) {
   return {product, weight.scales(), weight.biases(), epsilon, centred};
 }
 
-// Spread where clusters, of which the device runs so many at once, have room beside what else is running, and each
-// block a multiprocessor: others come in a second wave. With 16 clusters of twelve layers that take 7 us alone took 12
-// in plans.
+// Spread where clusters, of which the device runs so many at once, have room beside what else is running, and there is
+// a multiprocessor for each block: others come in a second wave. With 16 clusters of twelve layers that take 7 us alone
+// took 12 in plans.
 NormOperands SpreadOperandsOf(const KernelArgs& args, int64_t tile_columns, int most_clusters, Stream& stream) {
   NormOperands operands = OperandsOf(args);
   const int64_t clusters = CeilDiv(operands.product.columns, tile_columns);

@@ -1,3 +1,4 @@
+#include "kernels/base/check.h"
 #include "kernels/cuda/conv/conv_shfl_bw_gather.cuh"
 #include "kernels/cuda/conv/conv_shfl_bw_norm.h"
 #include "kernels/cuda/conv/norm_moments.cuh"
@@ -29,12 +30,12 @@ struct ClusterWalk : TileWalk {
   __device__ void Next() { tile += step; }
 };
 
-// When a block has its sums, what it finds of them lies where its first stage was: so two blocks, of clusters of any
-// size, fit a multiprocessor.
+// When a block has its sums, what it finds of them lies where its first stage was: so two blocks of clusters of up to
+// kMostSpreadOf fit a multiprocessor.
 template <int kWidth, int kMostBlocks>
 struct NormShared {
   using Exchange = MomentExchange<kWarps, kWidth, kMostBlocks>;
-  using OfBlock = BlockMoments<kWarps, kWidth>;
+  using OfBlock = typename Exchange::OfBlock;
   typename Shape<kWidth>::Shared ring;
   Exchange exchange;
   static_assert(sizeof(OfBlock) <= sizeof(ring.stages[0]));
@@ -155,7 +156,9 @@ class Normaliser : Multiplier<T, kWidth, NoFunction> {
     for (int i = 0; i < kGroups; ++i) this->StoreHalves(held_[i], rows_[i], places);
   }
 
-  __device__ void MeetConsumers() const { asm volatile("bar.sync %0, %1;" ::"n"(kConsumersMeet), "n"(kRole)); }
+  __device__ void MeetConsumers() const {
+    asm volatile("bar.sync %0, %1;" ::"n"(kConsumersMeet), "n"(kRole) : "memory");
+  }
 
   const NormArgs& args_;
   typename Shared::Exchange& exchange_;
@@ -195,6 +198,7 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
   NormArgs args = {ArgsOf(operands.product, kWidth), operands.scales, operands.biases, operands.epsilon,
                    operands.centred};
   const int blocks = args.group_count / kGroups;
+  SWIZZLE_CHECK(blocks <= kMostBlocks);
   auto* const kernel = MultiplyAndNormalise<T, kWidth, kGroups, kMostBlocks>;
   AllowSharedMemory(kernel, sizeof(Shared));
   LaunchInClusters(kernel, LaunchGrid(args.tiles / kGroups), kThreads, blocks, sizeof(Shared), queue, args,
@@ -203,10 +207,6 @@ void QueueNorm(const NormOperands& operands, cudaStream_t queue) {
 
 }  // namespace
 }  // namespace shfl_bw
-
-// More would not leave room for two blocks of tiles of 128 columns.
-template <int kWidth>
-constexpr int kMostSpreadOf = kWidth == 64 ? kMostSpreadBlocks : 14;
 
 template <int kWidth>
 int MostSpreadNormGroups(int64_t groups) {

@@ -38,10 +38,13 @@ struct NormOperands {
   const float* biases;    // likewise
   float epsilon;
   bool centred;         // else the mean is taken to be 0
-  bool spread = false;  // REQUIRES: the device runs such clusters
+  bool spread = false;  // REQUIRES: the device runs such clusters, and they have no more blocks than kMostSpreadOf
 };
 
 constexpr int kMostSpreadBlocks = 16, kFewColumnsOfTile = 32;
+// Of tiles of kWidth columns: more would not leave room for two blocks of 128.
+template <int kWidth>
+constexpr int kMostSpreadOf = kWidth == 64 ? kMostSpreadBlocks : 14;
 // Groups of rows that each of a cluster's blocks has, which are two to eight; 0 where no such number does.
 constexpr int GroupsOfBlock(int64_t groups) {
   constexpr int64_t kMostBlocks = 8;  // that every device with clusters runs at once

@@ -14,9 +14,10 @@
 
 namespace swizzle::cuda {
 
-// A row-major matrix of 16-bit elements, as slabs of `slab_rows` rows by 64 columns: 128 bytes a row, the 16-byte piece
-// p of row r at p ^ (r % 8). REQUIRES: `data` and the stride's bytes are multiples of 16, rows and stride are positive.
-inline CUtensorMap DescribeSlabs(const void* data, int64_t rows, int64_t stride, uint32_t slab_rows) {
+// A row-major matrix of 16-bit elements, rows `stride` apart, as slabs of `slab_rows` rows by 64 columns: 128 bytes a
+// row, the 16-byte piece p of row r at p ^ (r % 8). REQUIRES: `data` and the stride's bytes are multiples of 16, rows
+// and columns are positive.
+inline CUtensorMap DescribeSlabs(const void* data, int64_t rows, int64_t columns, int64_t stride, uint32_t slab_rows) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const auto encode = [] {
     void* function = nullptr;
@@ -27,7 +28,7 @@ inline CUtensorMap DescribeSlabs(const void* data, int64_t rows, int64_t stride,
     return reinterpret_cast<Encode>(function);
   }();
   CUtensorMap map;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(stride), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t pitch[] = {static_cast<cuuint64_t>(stride) * 2};
   const cuuint32_t slab[] = {64, slab_rows}, steps[] = {1, 1};
   const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(data), sizes, pitch, slab,
@@ -44,8 +45,8 @@ __device__ inline void PrefetchMap(const CUtensorMap& map) {
 #endif
 }
 
-// The slab whose first element is (row, column). Its bytes, all of them whatever lies past the edges, count for the
-// barrier. `to` is a multiple of 1024.
+// The slab whose first element is (row, column), the column a multiple of 8. Its bytes, all of them whatever lies past
+// the edges, count for the barrier. `to` is a multiple of 1024.
 __device__ inline void CopySlab(uint32_t to, const CUtensorMap& map, int32_t row, int32_t column, Barrier& barrier) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
