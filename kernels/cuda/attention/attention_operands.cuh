@@ -80,11 +80,12 @@ struct InSequence {
   __device__ bool Has(int token) const { return token >= begin && token < end; }
 };
 
-// Blocks that take tiles of `queries` in turn, for each of the heads: no block is without one where sequences are as
-// long as the mean, and what is left over the same blocks take.
+// Blocks that take tiles of `queries` in turn, for each of the heads: no block is without one, and none has a second,
+// where sequences are as long as the mean; what is left over the same blocks take.
 template <typename T>
 int64_t AttentionBlocksInTurn(const AttentionOperands<T>& op, int queries) {
-  return std::max<int64_t>(CeilDiv<int64_t>(op.tokens, queries), op.sequences);
+  const int64_t sequences = std::max(op.sequences, 1), mean = CeilDiv<int64_t>(op.tokens, sequences);
+  return sequences * CeilDiv<int64_t>(mean, queries);
 }
 template <typename T>
 LaunchGrid AttentionGridInTurn(const AttentionOperands<T>& op, int queries, int heads) {

@@ -288,12 +288,16 @@ class Attender {
       }
       return;
     }
+    const int token = piece * kPieceElements;
+    const bool whole = inside.begin <= token && token + kPieceElements <= inside.end;
 #pragma unroll 1
     for (int channel = first; channel < kSize; channel += kGroupThreads / 8) {
+      const uint8_t* const place = from + channel * 128;
+      T* const row = to + channel * op_.out.channel;
+      if (whole) *reinterpret_cast<uint4*>(row) = *reinterpret_cast<const uint4*>(place);
 #pragma unroll 1
-      for (int i = 0; i < kPieceElements; ++i) {
-        if (!inside.Has(piece * kPieceElements + i)) continue;
-        to[channel * op_.out.channel + i] = reinterpret_cast<const T*>(from + channel * 128)[i];
+      for (int i = 0; i < kPieceElements && !whole; ++i) {
+        if (inside.Has(token + i)) row[i] = reinterpret_cast<const T*>(place)[i];
       }
     }
   }
