@@ -200,8 +200,9 @@ def vector_models_table():
                  'sparse without copies', 'gain without copies', 'batches/s of one, two executors', 'commit',
                  rows=map(line, figures['models']))
     return text + note(f'{figures["machine"]}, {each("date", figures["models"])}: `plan_bench --precision=FP16 '
-                       '--vector=64 --rounds=200` (2026-11-24: 60 or 100, 2026-11-27: 100), images as UINT8 by `--byte-images`, sequences of 128 tokens; medians of runs '
-                       'in turn, copies from and to the host included. Two executors copy while the other computes.')
+                       '--vector=64 --rounds=200` (2026-11-24: 60 or 100; 2026-11-27, too, with '
+                       '`--tuning-budget=45`), images as UINT8 by `--byte-images`, sequences of 128 tokens; medians of '
+                       'runs in turn, copies from and to the host included. Two executors copy while the other computes.')
 
 
 def early_launch_table():

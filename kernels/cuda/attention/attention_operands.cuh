@@ -85,7 +85,7 @@ struct InSequence {
 template <typename T>
 int64_t AttentionBlocksInTurn(const AttentionOperands<T>& op, int queries) {
   const int64_t sequences = std::max(op.sequences, 1), mean = CeilDiv<int64_t>(op.tokens, sequences);
-  return sequences * CeilDiv<int64_t>(mean, queries);
+  return sequences * std::max<int64_t>(CeilDiv<int64_t>(mean, queries), 1);
 }
 template <typename T>
 LaunchGrid AttentionGridInTurn(const AttentionOperands<T>& op, int queries, int heads) {
