@@ -140,7 +140,7 @@ StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::by
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, RewriteOnnxWeights(model, as_they_are, options));
   onnx::ModelProto proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return InvalidArgument("this is not an ONNX model, or it is truncated");
+    return NotOnnx(bytes);
   }
   if (OpsetOf(proto) < kFirstOpset) {
     return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers need opset ", kFirstOpset,

@@ -326,7 +326,7 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
                                                const std::function<bool(const std::string&)>& skips) {
   onnx::ModelProto proto;
   if (!proto.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
-    return InvalidArgument("this is not an ONNX model, or it is truncated");
+    return NotOnnx(model);
   }
   if (OpsetOf(proto) < kFirstOpset) {
     return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers by channel need opset ",

@@ -42,10 +42,10 @@ StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOpt
   stream.SetRecursionLimit(kMaxNesting);
   onnx::ModelProto model;
   if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    return InvalidArgument("this is not an ONNX model, or it is truncated: it does not parse as protobuf");
+    return NotOnnx(bytes, ": it does not parse as protobuf");
   }
   if (!model.has_graph() || !model.has_ir_version()) {
-    return InvalidArgument("this is not an ONNX model, or it is truncated: it has no graph or no IR version");
+    return NotOnnx(bytes, ": it has no graph or no IR version");
   }
   return model;
 }

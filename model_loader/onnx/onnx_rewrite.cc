@@ -17,7 +17,7 @@ StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes) {
   onnx::ModelProto model;
   if (bytes.size() > kMaxModelBytes || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !model.has_graph()) {
-    return InvalidArgument("this is not an ONNX model, or it is truncated");
+    return NotOnnx(bytes);
   }
   return model;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "model_loader/onnx/sparse_tensor.h"
+#include "model_loader/packed/file_layout.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
@@ -96,6 +97,14 @@ std::vector<T> CopyList(const Field& field) {
 }
 
 }  // namespace
+
+Status NotOnnx(std::span<const std::byte> bytes, std::string_view why) {
+  const auto& magic = PackedPrefix::kMagic;
+  if (bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0) {
+    return InvalidArgument("this is a packed model, not an ONNX one: let its name end in .swz");
+  }
+  return InvalidArgument("this is not an ONNX model, or it is truncated", why);
+}
 
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {
   auto dtype = ElementTypeOf(data_type);

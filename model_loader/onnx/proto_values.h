@@ -2,7 +2,9 @@
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "model_loader/files/printable_name.h"
 #include "model_loader/graph/graph.h"
@@ -14,6 +16,9 @@ namespace swizzle {
 
 // Both names of the domain of ONNX's own operators.
 inline bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+// The error for bytes that are no ONNX model. `why` follows it, where their beginning does not tell what else they are.
+Status NotOnnx(std::span<const std::byte> bytes, std::string_view why = "");
 
 // UNIMPLEMENTED, naming `what`, for types that no tensor here can have.
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);

@@ -33,7 +33,10 @@ StatusOr<PackedPrefix> ReadPrefix(std::span<const std::byte> file) {
   PackedPrefix prefix;
   const size_t magic_bytes = std::min(file.size(), prefix.magic.size());
   if (file.empty() || std::memcmp(file.data(), prefix.magic.data(), magic_bytes) != 0) {
-    return InvalidArgument("this is not a packed model: it does not start with the signature of one");
+    constexpr std::byte kIrVersion{0x08};  // the tag of the field that most ONNX models begin with
+    const bool onnx = !file.empty() && file.front() == kIrVersion;
+    return InvalidArgument("this is not a packed model: it does not start with the signature of one",
+                           onnx ? "; if it is an ONNX model, let its name end in .onnx" : "");
   }
   if (file.size() < sizeof(prefix)) {
     return InvalidArgument("the packed model is truncated: it has ", file.size(), " bytes");

@@ -321,6 +321,7 @@ TEST(OnnxReaderTest, RefusesGarbage) {
   EXPECT_THAT(read(""), IsError(kInvalid, "not an ONNX model"));
   EXPECT_THAT(read("This is no model at all, it is a sentence."), IsError(kInvalid, "not an ONNX model"));
   EXPECT_THAT(read(std::string(1000, '\0')), IsError(kInvalid, "not an ONNX model"));
+  EXPECT_THAT(read("\x89SWZ\r\n\x1a\n and what follows"), IsError(kInvalid, "a packed model, not an ONNX one"));
 }
 
 // Not one byte may be missing: what follows the graph is the operator set.

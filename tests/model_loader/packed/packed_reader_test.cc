@@ -191,6 +191,12 @@ TEST(PackedReader, HeaderBeyondTheFileIsTruncation) {
   EXPECT_THAT(ErrorOf(file), HasSubstr("truncated"));
 }
 
+TEST(PackedReader, SaysWhereAFileIsRatherAnOnnxModel) {
+  const Bytes onnx = {std::byte{0x08}, std::byte{0x08}, std::byte{0x3a}}, text = {std::byte{'a'}};
+  EXPECT_THAT(ErrorOf(onnx), HasSubstr("if it is an ONNX model, let its name end in .onnx"));
+  EXPECT_THAT(ErrorOf(text), Not(HasSubstr("ONNX")));
+}
+
 TEST(PackedReader, HeaderThatIsNoProtobufIsRefused) {
   Bytes file(sizeof(PackedPrefix));
   const std::string text = "\xff\xff\xff";
