@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "model_loader/plan/weight_facts.h"
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
+#include "model_loader/regions/largest_batch.h"
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
 #include "model_loader/regions/shape_flow.h"
@@ -20,25 +20,8 @@
 namespace swizzle::regions {
 namespace {
 
-// What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
-constexpr int64_t kBatchBytes = int64_t{1} << 22;
-constexpr int64_t kMostRows = 512, kMostImages = 64;
 // Of a step of a recurrent node.
 constexpr int64_t kMostSteppedRows = 64;
-// A device is filled by so much. Powers of two: parts of a batch then begin where its kernels can read packs.
-constexpr int64_t kMostDeviceRows = int64_t{1} << 16, kDeviceBatchBytes = int64_t{1} << 28;
-
-int64_t LargestBatch(const Network& network, Form form, fallback::Place place) {
-  int64_t row = 1;
-  for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
-  const bool on_host = place == fallback::Place::kHost;
-  const int64_t fitting = (on_host ? kBatchBytes : kDeviceBatchBytes) / (row * static_cast<int64_t>(sizeof(float)));
-  if (!on_host) {
-    const int64_t most = std::clamp<int64_t>(fitting, 1, form == Form::kVectors ? kMostDeviceRows : kMostImages);
-    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
-  }
-  return std::clamp<int64_t>(fitting, 1, form == Form::kVectors ? kMostRows : kMostImages);
-}
 
 // Whether nodes read constants so often that copying them for each took forever.
 bool ReadsTooOften(const Graph& graph, const Survey& survey) {

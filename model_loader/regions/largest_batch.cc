@@ -1,0 +1,47 @@
+#include "model_loader/regions/largest_batch.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace swizzle::regions {
+namespace {
+
+// What the values of a plan's largest batch may take, one by one: the caches of today's processors hold some of it.
+constexpr int64_t kBatchBytes = int64_t{1} << 22;
+constexpr int64_t kMostImages = 64;
+// A device is filled by so much.
+constexpr int64_t kMostDeviceRows = int64_t{1} << 16, kDeviceBatchBytes = int64_t{1} << 28;
+
+int64_t RowsOfPacks(const Network& network) {
+  constexpr int64_t kPackBytes = 16;
+  int64_t rows = 1;
+  for (const auto* ports : {&network.inputs, &network.outputs}) {
+    for (const NetworkPort& port : *ports) {
+      const int64_t row_bytes = *ElementCount(port.dims) * static_cast<int64_t>(ElementBytes(port.dtype));
+      rows = std::max(rows, kPackBytes / std::gcd(kPackBytes, row_bytes));
+    }
+  }
+  return rows;
+}
+
+int64_t RowsWithin(int64_t bytes, const Network& network) {
+  int64_t row = 1;
+  for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
+  return bytes / (row * static_cast<int64_t>(sizeof(float)));
+}
+
+}  // namespace
+
+int64_t LargestBatch(const Network& network, Form form, fallback::Place place) {
+  const bool vectors = form == Form::kVectors;
+  if (place == fallback::Place::kHost) {
+    return std::clamp<int64_t>(RowsWithin(kBatchBytes, network), 1, vectors ? kMostRows : kMostImages);
+  }
+  const int64_t most =
+      std::clamp<int64_t>(RowsWithin(kDeviceBatchBytes, network), 1, vectors ? kMostDeviceRows : kMostImages);
+  // Powers of two, so that the greater is a multiple of the other.
+  return std::max(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))), RowsOfPacks(network));
+}
+
+}  // namespace swizzle::regions
