@@ -23,10 +23,6 @@
 
 namespace swizzle {
 
-// Times that were measured with another version no longer count (plan/choose/tuning_cache.h): raise it with every
-// change to what a kernel does or how fast.
-inline constexpr int kKernelTableVersion = 28;
-
 using SharedWeight = std::shared_ptr<const PackedWeight>;
 
 struct KernelKey {

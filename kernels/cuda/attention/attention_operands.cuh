@@ -119,39 +119,54 @@ __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int q
 }
 
 // Tile number `tile` of all that sequences have, from the multiples of kUnit at their first tokens on; false if there
-// are fewer. Unlike FindAttentionWork it passes over none, but looks at 32 sequences after the other. Whole warps
+// are fewer. Unlike FindAttentionWork it passes over none, but looks at kSeen sequences after the other. Whole warps
 // call it.
 template <int kQueries, int kUnit, typename T>
 __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, AttentionWork& work) {
   constexpr unsigned kAll = 0xFFFFFFFFu;
+  constexpr int kEach = 4, kSeen = 32 * kEach;  // sequences of a lane, and of a warp
   const int lane = threadIdx.x % 32;
-  for (int base = 0; base <= op.sequences; base += 32) {
-    const int sequence = base + lane;
-    int begin = 0, end = 0;  // past the last one the spare tokens, past these none
-    if (sequence <= op.sequences) {
-      begin = op.begins[sequence];
-      end = sequence < op.sequences ? op.begins[sequence + 1] : op.tokens;
+  for (int base = 0; base <= op.sequences; base += kSeen) {
+    int begins[kEach + 1], tiles[kEach], own = 0;  // past the last sequence come the spare tokens, past these none
+#pragma unroll
+    for (int i = 0; i <= kEach; ++i) {
+      const int sequence = base + lane * kEach + i;
+      begins[i] = sequence <= op.sequences ? op.begins[sequence] : op.tokens;
     }
-    const int origin = begin / kUnit * kUnit;
-    const int tiles = end > begin ? (end - origin + kQueries - 1) / kQueries : 0;
-    int until = tiles;  // of this sequence and those before it
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int tokens = begins[i + 1] - begins[i] / kUnit * kUnit;
+      tiles[i] = begins[i + 1] > begins[i] ? (tokens + kQueries - 1) / kQueries : 0;
+      own += tiles[i];
+    }
+    int until = own;  // of this lane's sequences and those before them
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
       const int before = __shfl_up_sync(kAll, until, step);
       if (lane >= step) until += before;
     }
     const unsigned beyond = __ballot_sync(kAll, until > tile);
+    const int seen = __shfl_sync(kAll, until, 31);
     if (beyond != 0) {
       const int owner = __ffs(static_cast<int>(beyond)) - 1;
+      int which = 0, left = tile - (until - own);  // the owner's sequence, and the tile of it
+#pragma unroll
+      for (int i = 0; i + 1 < kEach; ++i) {
+        if (which == i && left >= tiles[i]) left -= tiles[i], ++which;
+      }
+      int begin = begins[0], end = begins[1];
+#pragma unroll
+      for (int i = 1; i < kEach; ++i) {
+        if (which == i) begin = begins[i], end = begins[i + 1];
+      }
       work.begin = __shfl_sync(kAll, begin, owner);
       work.end = __shfl_sync(kAll, end, owner);
-      work.first = __shfl_sync(kAll, origin - (until - tiles) * kQueries, owner) + tile * kQueries;
-      work.spare = base + owner == op.sequences;
-      const int so_far = __shfl_sync(kAll, until, 31);
-      work.most_left = base + 31 >= op.sequences ? so_far - tile - 1 : INT_MAX;
+      work.first = __shfl_sync(kAll, begin / kUnit * kUnit + left * kQueries, owner);
+      work.spare = base + owner * kEach + __shfl_sync(kAll, which, owner) == op.sequences;
+      work.most_left = base + kSeen > op.sequences ? seen - tile - 1 : INT_MAX;
       return true;
     }
-    tile -= __shfl_sync(kAll, until, 31);
+    tile -= seen;
   }
   return false;
 }

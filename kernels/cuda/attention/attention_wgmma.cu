@@ -180,40 +180,56 @@ class Attender {
 
   // What a stage's values hold of tokens of other sequences becomes zero. All threads of the block call it.
   __device__ void ClearValues(int stage, const InSequence& inside) const {
-    for (int i = threadIdx.x; i < S::kTileBytes / 16; i += S::kThreads) {
-      const int row = i / 8 % S::kSlabRows, token = kByRows ? (i % 8 ^ row % 8) * kPieceElements : row;
-      auto* const piece = reinterpret_cast<T*>(shared_.values[stage] + i * 16);
+    static_assert(S::kThreads % 64 == 0, "a thread's pieces of kRows are of the same tokens");
+    const int column = (threadIdx.x % 8 ^ threadIdx.x / 8 % 8) * kPieceElements;
+    const uint4 kept = kByRows ? MaskOf(inside, column) : uint4{};
 #pragma unroll
-      for (int j = 0; j < kPieceElements; ++j) {
-        if (!inside.Has(token + (kByRows ? j : 0))) piece[j] = T(0.0f);
+    for (int i = threadIdx.x; i < S::kTileBytes / 16; i += S::kThreads) {
+      auto& piece = *reinterpret_cast<uint4*>(shared_.values[stage] + i * 16);
+      if (kByRows) {
+        piece = {piece.x & kept.x, piece.y & kept.y, piece.z & kept.z, piece.w & kept.w};
+      } else if (!inside.Has(i / 8 % S::kSlabRows)) {
+        piece = {};
       }
     }
     PublishToProducts();
     __syncthreads();
   }
 
+  // The bits of a piece that are of the sequence.
+  __device__ static uint4 MaskOf(const InSequence& inside, int token) {
+    const auto pair = [&](int i) {
+      return (inside.Has(token + i) ? 0xFFFFu : 0) | (inside.Has(token + i + 1) ? 0xFFFF0000u : 0);
+    };
+    return {pair(0), pair(2), pair(4), pair(6)};
+  }
+
   // Adds keys' biases and takes out keys of other sequences; returns what scores are to be multiplied with. `first` is
   // the tile's first key.
   __device__ float Mask(int first, const InSequence& inside, Scores& scores) const {
     const bool biased = op_.key_bias != nullptr || !(op_.scale > 0);
-    if (!biased && inside.Covers(kTile)) return op_.scale;
+    if (biased) AddBiases(first, inside, scores);
+    if (!inside.Covers(kTile)) {
+      ForEachKey(scores, [&](int key, float& score) { score = inside.Has(key) ? score : -INFINITY; });
+    }
+    return biased ? 1.0f : op_.scale;
+  }
+  __device__ void AddBiases(int first, const InSequence& inside, Scores& scores) const {
+    ForEachKey(scores, [&](int key, float& score) {
+      const float bias = op_.key_bias != nullptr && inside.Has(key) ? op_.key_bias[first + key] * kLog2E : 0.0f;
+      score = fmaf(score, op_.scale, bias);
+    });
+  }
+
+  // Calls function(a key of the tile, a score of it).
+  template <typename Function>
+  __device__ static void ForEachKey(Scores& scores, const Function& function) {
     const int t = threadIdx.x % 4;
 #pragma unroll
     for (int j = 0; j < kTile / 8; ++j) {
 #pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const int key = 8 * j + 2 * t + k;
-        const bool real = inside.Has(key);
-        const float bias = op_.key_bias != nullptr && real ? op_.key_bias[first + key] * kLog2E : 0.0f;
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = scores[4 * j + 2 * e + k];
-          if (biased) score = fmaf(score, op_.scale, bias);
-          if (!real) score = -INFINITY;
-        }
-      }
+      for (int e = 0; e < 4; ++e) function(8 * j + 2 * t + e % 2, scores[4 * j + e]);
     }
-    return biased ? 1.0f : op_.scale;
   }
 
   // sums += weights by values, the weights being packed first.
@@ -275,31 +291,34 @@ class Attender {
     }
   }
 
-  // The group's tokens of each channel.
+  // The group's tokens of each channel: whole pieces, then what is of pieces that sequences share.
   __device__ void StoreRows(T* to, const InSequence& inside) const {
-    const int piece = threadIdx.x % 8, first = threadIdx.x % kGroupThreads / 8;
-    const uint8_t* const from = shared_.queries[Group()] + (piece ^ first % 8) * 16;
-    to += piece * kPieceElements;
-    if (inside.Covers(kTile)) {
+    const int low = max(inside.begin, 0), high = min(inside.end, kTile);
+    const auto whole = [&](int piece) {
+      return low <= piece * kPieceElements && piece * kPieceElements + kPieceElements <= high;
+    };
+    const int thread = threadIdx.x % kGroupThreads;
+    const int piece = thread % 8;
+    if (whole(piece)) {
 #pragma unroll
-      for (int channel = first; channel < kSize; channel += kGroupThreads / 8) {
-        *reinterpret_cast<uint4*>(to + channel * op_.out.channel) =
-            *reinterpret_cast<const uint4*>(from + channel * 128);
-      }
-      return;
-    }
-    const int token = piece * kPieceElements;
-    const bool whole = inside.begin <= token && token + kPieceElements <= inside.end;
-#pragma unroll 1
-    for (int channel = first; channel < kSize; channel += kGroupThreads / 8) {
-      const uint8_t* const place = from + channel * 128;
-      T* const row = to + channel * op_.out.channel;
-      if (whole) *reinterpret_cast<uint4*>(row) = *reinterpret_cast<const uint4*>(place);
-#pragma unroll 1
-      for (int i = 0; i < kPieceElements && !whole; ++i) {
-        if (inside.Has(token + i)) row[i] = reinterpret_cast<const T*>(place)[i];
+      for (int channel = thread / 8; channel < kSize; channel += kGroupThreads / 8) {
+        *reinterpret_cast<uint4*>(to + channel * op_.out.channel + piece * kPieceElements) =
+            *reinterpret_cast<const uint4*>(Stored(channel, piece));
       }
     }
+    if (low % kPieceElements == 0 && high % kPieceElements == 0) return;
+    const int edge = (thread % 16 < kPieceElements ? low : high) / kPieceElements, element = thread % kPieceElements;
+    const int token = edge * kPieceElements + element;
+    if (token < low || token >= high || whole(edge)) return;
+#pragma unroll 4
+    for (int channel = thread / 16; channel < kSize; channel += kGroupThreads / 16) {
+      to[channel * op_.out.channel + token] = reinterpret_cast<const T*>(Stored(channel, edge))[element];
+    }
+  }
+
+  // Where PutInRows has put a piece.
+  __device__ const uint8_t* Stored(int channel, int piece) const {
+    return shared_.queries[Group()] + channel * 128 + (piece ^ channel % 8) * 16;
   }
 
   const Args<T>& args_;

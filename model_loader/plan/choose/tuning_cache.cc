@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/backend/kernel_table_version.h"
 #include "kernels/base/field_count.h"
 #include "kernels/cpu/runtime/processor.h"
 #include "kernels/operator/count_zeros.h"

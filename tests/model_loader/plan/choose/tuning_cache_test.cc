@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/backend/kernel_table_version.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/runtime/processor.h"
 #include "kernels/format/csr.h"
