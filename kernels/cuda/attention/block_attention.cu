@@ -26,7 +26,7 @@ struct Args {
   const uint4* masks;
   void* output;
   int64_t token_stride, head_stride;        // of the output
-  int32_t rows_of_head, columns_of_head;    // from one head's slabs to the next's
+  int32_t columns_of_head;                  // from one head's slabs to the next's; 0: they lie in a stack
   int32_t length, heads, sequences, items;  // of tokens a sequence; tiles of all heads and sequences
   float scale;                              // of scores, to powers of two
 };
@@ -66,7 +66,6 @@ struct Walk {
     count = __ldg(args.offsets + tile + 1) - first;
     return true;
   }
-  __device__ int FirstRow() const { return sequence * args.length + head * args.rows_of_head; }
 };
 
 // One thread. Stages in the order in which they are read: keys, keys, values, keys, values, ..., values.
@@ -77,13 +76,14 @@ __device__ void Produce(const Args& args, typename Shape<kHeadDim>::Shared& shar
   Producer<S::kTiles> queries(shared.query_barriers);
   for (Walk walk(args); walk.Next();) {
     if (walk.count == 0) continue;
-    const int row = walk.FirstRow(), column = walk.head * args.columns_of_head;
+    const int column = walk.head * args.columns_of_head, head = args.columns_of_head == 0 ? walk.head : 0;
     const auto copy = [&](const CUtensorMap& map, int block, uint8_t* to, auto& ring) {
       ring.WaitUntilEmpty();
       ring.full().ArriveExpecting(S::kMatrixBytes);
 #pragma unroll
       for (int i = 0; i < S::kSlabs; ++i) {
-        CopySlab(SharedAddress(to) + i * kSlabBytes, map, row + block * kBlock, column + i * kSlabColumns, ring.full());
+        CopyStackedSlab(SharedAddress(to) + i * kSlabBytes, map, block * kBlock, column + i * kSlabColumns,
+                        walk.sequence, head, ring.full());
       }
       ring.Next();
     };
@@ -277,15 +277,18 @@ void Launch(const SparseAttentionArgs& sparse, const Args& args, int multiproces
 
 }  // namespace
 
-void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks& blocks, int sequences, int64_t tokens,
+void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks& blocks, int sequences,
                          int multiprocessors, cudaStream_t queue) {
   const int64_t items = int64_t{blocks.tiles()} * args.heads * sequences;
   if (items == 0) return;
   // The operands are alike.
   const int64_t stride = args.queries.token_stride, to_head = args.queries.head_stride;
-  const int64_t rows_of_head = to_head % stride == 0 ? to_head / stride : 0;
+  const bool stacked = to_head % stride == 0;
+  // What lies past a sequence's end are zeros, not the next one's: masks make weights 0, which no number times is.
   const auto slabs = [&](const HeadMatrices& matrices) {
-    return DescribeSlabs(matrices.data, tokens + (args.heads - 1) * rows_of_head, stride, stride, kBlock);
+    const Stack of_sequences = {sequences, blocks.tokens() * stride};
+    const Stack of_heads = stacked && args.heads > 1 ? Stack{args.heads, to_head} : Stack{1, stride};
+    return DescribeStackedSlabs(matrices.data, blocks.tokens(), stride, stride, of_sequences, of_heads, kBlock);
   };
   const Args all = {.queries = slabs(args.queries),
                     .keys = slabs(args.keys),
@@ -297,8 +300,7 @@ void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks&
                     .output = args.output.data,
                     .token_stride = args.output.token_stride,
                     .head_stride = args.output.head_stride,
-                    .rows_of_head = static_cast<int32_t>(rows_of_head),
-                    .columns_of_head = static_cast<int32_t>(rows_of_head == 0 ? to_head : 0),
+                    .columns_of_head = static_cast<int32_t>(stacked ? 0 : to_head),
                     .length = static_cast<int32_t>(blocks.tokens()),
                     .heads = args.heads,
                     .sequences = sequences,

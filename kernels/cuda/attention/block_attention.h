@@ -54,10 +54,10 @@ class AttentionBlocks {
   DeviceArray<uint4> masks_;
 };
 
-// Of sequences one after the other, each as long as the pattern; matrices begin with the first one's first token, and
-// have `tokens` tokens, perhaps more than the sequences. REQUIRES: kFloat16 or kBFloat16, heads of 64 or 128 channels;
-// from one head to the next whole tokens, or fewer elements than a token has.
-void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks& blocks, int sequences, int64_t tokens,
+// Of sequences one after the other, each as long as the pattern; matrices begin with the first one's first token. What
+// is no number in one of them reaches no other. REQUIRES: kFloat16 or kBFloat16, heads of 64 or 128 channels; from one
+// head to the next whole tokens, or fewer elements than a token has.
+void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks& blocks, int sequences,
                          int multiprocessors, cudaStream_t queue);
 
 }  // namespace swizzle::cuda

@@ -149,8 +149,7 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareBlockAttention(const Weight& weig
 void RunBlockAttention(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const int sequences = CountsOf(problem).sequences;
-  QueueBlockAttention(ArgsOf(args, 0), BlocksWeight::From(args), sequences, problem.input.batch,
-                      MultiprocessorsOf(stream), QueueOf(stream));
+  QueueBlockAttention(ArgsOf(args, 0), BlocksWeight::From(args), sequences, MultiprocessorsOf(stream), QueueOf(stream));
   ClearFrom(sequences * problem.attention().length, args, stream);
 }
 

@@ -293,7 +293,7 @@ void TimeBlocks(Operands& operands, const NamedPattern& named, const Options& op
   const SparseAttentionArgs args = operands.Args();
   cudaDeviceProp device;
   Check(cudaGetDeviceProperties(&device, 0), "ask for the device");
-  const auto run = [&] { QueueBlockAttention(args, blocks, 1, operands.tokens, device.multiProcessorCount, queue); };
+  const auto run = [&] { QueueBlockAttention(args, blocks, 1, device.multiProcessorCount, queue); };
   operands.Poison();
   run();
   Check(cudaStreamSynchronize(queue), "attention by blocks");

@@ -339,8 +339,7 @@ double AttentionRace::TimeFused(const AttentionShape& shape, Operands& operands)
                                           .head_dim = kHeadDim,
                                           .scale = kScale};
   const auto work = [&] {
-    cuda::QueueBlockAttention(args, found->second, shape.sequences, shape.sequences * shape.tokens, Multiprocessors(),
-                              timer_.queue());
+    cuda::QueueBlockAttention(args, found->second, shape.sequences, Multiprocessors(), timer_.queue());
   };
   Must(cudaMemset(operands.output.data(), 0xFF, operands.output.bytes()), "poison");
   work();

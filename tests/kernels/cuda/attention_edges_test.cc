@@ -1,4 +1,4 @@
-// Rows of dense attention on a GPU where a batch's sequences are another's: what one request sends, no numbers
+// Rows of attention on a GPU where a batch's sequences are another's: what one request sends, no numbers
 // included, reaches nobody else. Skipped where there is no GPU.
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include "kernels/base/half.h"
 #include "kernels/base/half_bits.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/format/attention_pattern.h"
 #include "kernels/reference/layout.h"
 
 namespace swizzle {
@@ -41,7 +42,7 @@ class AttentionEdgesTest : public testing::TestWithParam<int64_t> {
 
   // What the row makes of `elements`, [token][channel], that are queries, keys and values alike; likewise.
   std::vector<float> Run(const Kernel& kernel, const Problem& problem, const std::vector<float>& elements,
-                         const std::vector<int32_t>& begins) {
+                         const std::vector<int32_t>& begins, const PackedWeight* weight) {
     const Layout layout = problem.to.layout;
     const DType dtype = problem.to.dtype;
     std::vector<float> values(LayoutElements(problem.input, layout));
@@ -59,9 +60,13 @@ class AttentionEdgesTest : public testing::TestWithParam<int64_t> {
     const std::vector<Operand> inputs(3, {input->data(), dtype});
     KernelArgs args;
     args.problem = &problem;
+    args.weight = weight;
     args.inputs = inputs;
     args.output = {output->data(), dtype};
     args.sequences = &sequences;
+    const size_t workspace_bytes = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(problem);
+    const auto workspace = *backend_->Allocate(std::max<size_t>(workspace_bytes, 1));
+    args.workspace = {workspace->data(), workspace_bytes};
     stream_->Run([&] { kernel.run(args, *stream_); });
     stream_->Copy(bytes.data(), output->data(), bytes.size());
     EXPECT_TRUE(stream_->Synchronize().ok()) << kernel.name;
@@ -78,14 +83,20 @@ class AttentionEdgesTest : public testing::TestWithParam<int64_t> {
   }
 
   // Tokens of sequence 1 are no numbers, all others ones. Sequences of no token and spare tokens end the batch.
-  void Check(const Kernel& kernel, Problem problem, const std::vector<int32_t>& begins) {
+  void Check(const Kernel& kernel, Problem problem, const std::vector<int32_t>& begins,
+             const Weight* weight = nullptr) {
     problem.from = {kernel.key.input.layout, kernel.key.input.dtype};
     problem.to = {kernel.key.output.layout, kernel.key.output.dtype};
     if (kernel.accepts != nullptr && !kernel.accepts(problem)) return;
     const int64_t channels = problem.input.channels, tokens = problem.input.batch;
     std::vector<float> elements(tokens * channels, 1.0f);
     std::fill(elements.begin() + begins[1] * channels, elements.begin() + begins[2] * channels, kNan);
-    const std::vector<float> result = Run(kernel, problem, elements, begins);
+    std::unique_ptr<PackedWeight> packed;
+    if (weight != nullptr) {
+      if (kernel.holds != nullptr && !kernel.holds(*weight, problem)) return;
+      packed = *backend_->Prepare(kernel, *weight, problem);
+    }
+    const std::vector<float> result = Run(kernel, problem, elements, begins, packed.get());
     ++checked_;
     for (int64_t token = 0; token < tokens; ++token) {
       const bool spare = token >= begins.back(), other = token >= begins[1] && token < begins[2];
@@ -118,6 +129,29 @@ TEST_P(AttentionEdgesTest, SequencesDoNotTouchEachOther) {
     }
   }
   EXPECT_GT(checked_, 10);
+}
+
+// All keys of sequences that are no multiple of what kernels take at once.
+TEST_P(AttentionEdgesTest, SequencesWithAPatternDoNotTouchEachOther) {
+  constexpr int64_t kLength = 200;
+  const AttentionPattern pattern = AttentionPattern::FromBand(kLength, kLength, false);
+  Weight weight;
+  weight.matrix = pattern;
+  const std::vector<int32_t> begins = {0, kLength, 2 * kLength, 3 * kLength};
+  Problem problem;
+  problem.SetOp(Op::kSparseAttention);
+  problem.input = problem.output = {begins.back(), 2 * GetParam()};
+  problem.attention() = {2, 0.25f};
+  problem.attention().length = kLength;
+  problem.attention().nonzeros = pattern.nnz();
+  for (const Kernel& kernel : backend_->kernels()) {
+    const bool here = (kernel.required_features & ~backend_->features()) == 0;
+    const DType dtype = kernel.key.input.dtype;
+    const bool real = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+    if (kernel.key.op == Op::kSparseAttention && here && real) Check(kernel, problem, begins, &weight);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(checked_, 4);
 }
 
 // By channels of a head.
