@@ -1,5 +1,6 @@
 // Prunes an ONNX model while the interpreter runs it on calibration data: each layer when its turn comes, on what the
-// layers before it give now that they are pruned, as SparseGPT does.
+// layers before it give now that they are pruned, as SparseGPT does. A weight that several nodes read is compensated
+// for all of them: at the first one's turn, for the others on what the whole model gave them.
 //
 // What is done is kept in a folder, so that a run that was interrupted goes on where it was.
 #ifndef SWIZZLE_MODEL_LOADER_CALIBRATION_CALIBRATE_H_
@@ -19,10 +20,11 @@
 
 namespace swizzle {
 
-// An ONNX weight with its elements.
+// An ONNX weight with its elements, or one of a checkpoint.
 struct NamedWeight {
   OnnxWeight weight;
   std::vector<float> elements;
+  bool of_checkpoint = false;  // whose shape, for scores, is [outputs, inputs]
 };
 
 struct CalibrationRun {
@@ -37,7 +39,8 @@ struct CalibrationRun {
 };
 
 // Prunes `weights` in place, each at the first node that reads it. INVALID_ARGUMENT where inputs are missing, or too
-// many, or do not fit the model; what MomentsOf refuses, naming the node; errors of files.
+// many, have no rows, or do not fit the model, or make numbers that are not finite; UNIMPLEMENTED for a weight that is
+// read both ways; what MomentsOf refuses, naming the node; errors of files.
 Status PruneCalibrated(const CalibrationRun& run, std::vector<NamedWeight>& weights, Pruner& pruner);
 
 }  // namespace swizzle

@@ -9,7 +9,7 @@ namespace {
 struct Usage {
   std::vector<std::string> nodes;
   bool as_weight_only = true;
-  bool outputs_last = true;
+  bool outputs_last = true, both_ways = false;  // as of OnnxWeight
 };
 
 bool HasOutputsFirst(const Node& node) {
@@ -24,9 +24,11 @@ std::vector<Usage> UsagesIn(const Graph& graph) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
       Usage& usage = usages[node.inputs[i]];
+      const bool outputs_last = !HasOutputsFirst(node);
+      if (usage.nodes.empty()) usage.outputs_last = outputs_last;
+      usage.both_ways |= usage.outputs_last != outputs_last;
       usage.nodes.push_back(node.name);
       usage.as_weight_only &= multiplies && i == 1;
-      usage.outputs_last = !HasOutputsFirst(node);
     }
   }
   for (const GraphOutput& output : graph.outputs) usages[output.value].as_weight_only = false;
@@ -45,9 +47,10 @@ std::vector<NamedWeight> WeightsOf(const Graph& graph) {
     if (!usage.as_weight_only || usage.nodes.empty()) continue;
     const auto elements = constant->floats();
     NamedWeight& named = weights.emplace_back();
-    named.weight = {usage.nodes, constant->shape, usage.outputs_last};
+    named.weight = {usage.nodes, constant->shape, usage.outputs_last, usage.both_ways};
     named.weight.names.push_back(graph.values[i].name);
     named.elements.assign(elements.begin(), elements.end());
+    named.of_checkpoint = true;
   }
   return weights;
 }

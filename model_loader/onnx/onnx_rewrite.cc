@@ -37,7 +37,10 @@ int64_t GroupOf(const onnx::NodeProto& conv) {
   return 1;
 }
 
+bool IsStandard(const onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
+
 bool IsWeightInput(const onnx::NodeProto& node, int input) {
+  if (!IsStandard(node)) return false;
   if (node.op_type() == "Conv") return input == 1 && GroupOf(node) == 1;
   if (node.op_type() == "Gemm") return input == 1;
   return node.op_type() == "MatMul";
@@ -56,9 +59,11 @@ bool IsConstant(const onnx::NodeProto& node) {
 
 // How the nodes of a graph use one initializer or Constant node.
 struct Usage {
-  std::vector<std::string> nodes;
+  std::vector<std::string> nodes;  // that have names
+  int readers = 0;
   bool as_weight_only = true;
-  bool outputs_last = false;  // where it was used last
+  bool outputs_last = false, both_ways = false;  // as of OnnxWeight
+  bool on_the_left = false;                      // of a MatMul: then it is a matrix, no stack of them
 };
 
 class UsageFinder {
@@ -70,10 +75,11 @@ class UsageFinder {
     for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
   }
 
-  // Null for a constant that is not a weight.
-  const Usage* Find(const std::string& constant) const {
+  // Null for a constant, of so many dimensions, that is not a weight.
+  const Usage* Find(const std::string& constant, int rank) const {
     const auto found = usages_.find(constant);
-    return found != usages_.end() && found->second.as_weight_only ? &found->second : nullptr;
+    if (found == usages_.end() || !found->second.as_weight_only) return nullptr;
+    return rank >= 2 && (rank == 2 || !found->second.on_the_left) ? &found->second : nullptr;
   }
 
  private:
@@ -87,12 +93,32 @@ class UsageFinder {
     }
     for (int i = 0; i < node.input_size(); ++i) {
       const auto source = source_.find(node.input(i));
-      if (source == source_.end()) continue;
-      Usage& usage = usages_[source->second];
-      if (!node.name().empty()) usage.nodes.push_back(node.name());
-      usage.as_weight_only &= IsWeightInput(node, i);
-      usage.outputs_last = HasOutputsLast(node, i);
+      if (source != source_.end()) Add(node, i, usages_[source->second]);
     }
+    ExcludeWhatSubgraphsRead(node);
+  }
+
+  static void Add(const onnx::NodeProto& node, int input, Usage& usage) {
+    if (!node.name().empty()) usage.nodes.push_back(node.name());
+    const bool outputs_last = HasOutputsLast(node, input);
+    if (usage.readers++ == 0) usage.outputs_last = outputs_last;
+    usage.both_ways |= usage.outputs_last != outputs_last;
+    usage.as_weight_only &= IsWeightInput(node, input);
+    usage.on_the_left |= input == 0;
+  }
+
+  void ExcludeWhatSubgraphsRead(const onnx::NodeProto& node) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) ExcludeWhatIsReadIn(attribute.g());
+      for (const auto& graph : attribute.graphs()) ExcludeWhatIsReadIn(graph);
+    }
+  }
+  void ExcludeWhatIsReadIn(const onnx::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+      for (const auto& input : node.input()) ExcludeSourceOf(input);
+      ExcludeWhatSubgraphsRead(node);
+    }
+    for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
   }
 
   void ExcludeSourceOf(const std::string& name) {
@@ -201,8 +227,8 @@ class WeightEditor {
  private:
   // Whichever field of the tensor holds its elements.
   Status Visit(onnx::TensorProto& constant, const std::string& name, const char* kind) {
-    const Usage* usage = usages_.Find(name);
-    if (usage == nullptr || constant.dims_size() < 2) return {};
+    const Usage* usage = usages_.Find(name, constant.dims_size());
+    if (usage == nullptr) return {};
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
     const std::string what = Concat(kind, " '", name, "'");
     onnx::TensorProto copy = constant;
@@ -214,8 +240,8 @@ class WeightEditor {
   }
 
   Status Visit(onnx::SparseTensorProto& constant, const std::string& name, const char* kind) {
-    const Usage* usage = usages_.Find(name);
-    if (usage == nullptr || constant.dims_size() < 2) return {};
+    const Usage* usage = usages_.Find(name, constant.dims_size());
+    if (usage == nullptr) return {};
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
     const std::string what = Concat(kind, " '", name, "'");
     onnx::SparseTensorProto copy = constant;
@@ -227,7 +253,7 @@ class WeightEditor {
   }
 
   void Apply(const Usage& usage, const std::string& name, Tensor& tensor) const {
-    OnnxWeight weight{usage.nodes, tensor.shape, usage.outputs_last};
+    OnnxWeight weight{usage.nodes, tensor.shape, usage.outputs_last, usage.both_ways};
     weight.names.push_back(name);
     edit_(weight, tensor.floats());
   }

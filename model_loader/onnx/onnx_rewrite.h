@@ -15,11 +15,12 @@
 namespace swizzle {
 
 // An initializer or Constant node, dense or sparse, that is the FP32 weight of convolutions (of one group) or linear
-// layers, and of nothing else.
+// layers, and of nothing else, nor read by a subgraph.
 struct OnnxWeight {
   std::vector<std::string> names;  // of the nodes that use it, then its own: the initializer's or the output's
   Shape shape;
   bool outputs_last = false;  // the last dimension is the outputs', as of what MatMul multiplies with; else the first
+  bool both_ways = false;     // nodes differ in that; the first one's then stands above
 
   // Of a window: elements of an output and an input channel.
   int64_t taps() const;

@@ -46,7 +46,7 @@ uint64_t Checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.d
 uint64_t KeyOf(const PruneCommand& command, uint64_t model, std::span<const std::byte> inputs,
                const NpyArrays& scores) {
   std::string text =
-      Concat("1 ", model, " ", Checksum(inputs), " ", PruneMethodName(command.method), " ", command.vector_rows, " ",
+      Concat("2 ", model, " ", Checksum(inputs), " ", PruneMethodName(command.method), " ", command.vector_rows, " ",
              command.limit.n, ":", command.limit.m, " ", std::bit_cast<uint64_t>(command.sparsity));
   for (const std::string& pattern : command.skip) text += Concat("\n", pattern);
   for (const auto& [name, array] : scores) text += Concat("\n", name, " ", Checksum(array.bytes));
@@ -56,9 +56,17 @@ uint64_t KeyOf(const PruneCommand& command, uint64_t model, std::span<const std:
 // Where layers that calibration is done with are kept until the output is written.
 std::filesystem::path KeptFolder(const PruneCommand& command) { return command.output.string() + ".partial"; }
 
-// Prunes the weights of a program. `model`: a checksum of it.
+// Once the output is written: what else lies there is another run's, or somebody's.
+void RemoveKept(const PruneCommand& command, const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (folder.empty()) return;
+  std::filesystem::remove_all(folder, ignored);
+  std::filesystem::remove(KeptFolder(command), ignored);  // if it is empty
+}
+
+// Prunes the weights of a program. `model`: a checksum of it. Sets the folder where it keeps what is done.
 Status Calibrate(const PruneCommand& command, const fallback::Program& program, uint64_t model, Terminal& terminal,
-                 Pruner& pruner, std::vector<NamedWeight>& weights) {
+                 Pruner& pruner, std::vector<NamedWeight>& weights, std::filesystem::path& folder) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> archive, ReadFile(command.calibration, kMostCalibrationBytes));
   StatusOr<NpyArrays> inputs = ParseNpz(archive);
   if (!inputs.ok()) return Annotate(inputs.status(), command.calibration.string());
@@ -70,7 +78,7 @@ Status Calibrate(const PruneCommand& command, const fallback::Program& program, 
     return Status();
   };
   const uint64_t key = KeyOf(command, model, archive, pruner.scores());
-  const std::filesystem::path folder = KeptFolder(command) / std::to_string(key);
+  folder = KeptFolder(command) / std::to_string(key);
   return PruneCalibrated({program, *inputs, *stream, folder, progress}, weights, pruner);
 }
 
@@ -78,7 +86,8 @@ constexpr char kNodeByNode[] = "calibration runs the model node by node";
 
 // An ONNX model with the weights that calibration gives.
 StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, const std::vector<std::byte>& model,
-                                                const ReadOptions& options, Terminal& terminal, Pruner& pruner) {
+                                                const ReadOptions& options, Terminal& terminal, Pruner& pruner,
+                                                std::filesystem::path& kept) {
   std::vector<NamedWeight> weights;
   const auto collect = [&](const OnnxWeight& weight, std::span<float> elements) {
     weights.push_back({weight, {elements.begin(), elements.end()}});
@@ -86,7 +95,7 @@ StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, con
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(model, collect, options));
   const auto program = fallback::ReadProgram(std::span<const std::byte>(whole));  // with what lay in external files
   if (!program.ok()) return Annotate(program.status(), kNodeByNode);
-  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights));
+  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights, kept));
   const auto replace = [&, next = size_t{0}](const OnnxWeight&, std::span<float> elements) mutable {
     std::ranges::copy(weights[next++].elements, elements.begin());
   };
@@ -94,7 +103,8 @@ StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, con
 }
 
 // Likewise of a checkpoint.
-StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
+StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& terminal, Pruner& pruner,
+                                       std::filesystem::path& kept) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(command.model));
   std::vector<NamedWeight> weights = WeightsOf(graph);
   const auto program = fallback::ReadProgram(command.model);
@@ -104,7 +114,7 @@ StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& te
     if (value.constant)
       checksum = XXH3_64bits_withSeed(value.constant->bytes.data(), value.constant->bytes.size(), checksum);
   }
-  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, checksum, terminal, pruner, weights));
+  SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, checksum, terminal, pruner, weights, kept));
   SetWeights(weights, graph);
   graph.sequences.emplace();
   SWIZZLE_RETURN_IF_ERROR(RunPasses(graph).status());
@@ -129,18 +139,19 @@ Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner
     pruner.Prune({weight.names, weight.shape, weight.outputs_last, weight.taps()}, elements);
   };
   const bool calibrated = !command.calibration.empty();
-  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, file.options, terminal, pruner)
+  std::filesystem::path kept;
+  SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, file.options, terminal, pruner, kept)
                                              : RewriteOnnxWeights(model, prune, file.options));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(WritePruned(command, model));
-  std::error_code ignored;
-  if (calibrated) std::filesystem::remove_all(KeptFolder(command), ignored);
+  RemoveKept(command, kept);
   return {};
 }
 
-StatusOr<Network> PrunedNetwork(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
+StatusOr<Network> PrunedNetwork(const PruneCommand& command, Terminal& terminal, Pruner& pruner,
+                                std::filesystem::path& kept) {
   if (!command.calibration.empty()) {
-    if (IsCheckpoint(command.model)) return CalibratedCheckpoint(command, terminal, pruner);
+    if (IsCheckpoint(command.model)) return CalibratedCheckpoint(command, terminal, pruner, kept);
     return Unimplemented("packed models cannot be calibrated; prune the model that it was packed from");
   }
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
@@ -155,12 +166,12 @@ Status PruneLoaded(const PruneCommand& command, Terminal& terminal, Pruner& prun
     return InvalidArgument("a ", IsPacked(command.model) ? "packed model" : "checkpoint",
                            " cannot become ONNX: name an output that ends in .swz");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Network network, PrunedNetwork(command, terminal, pruner));
+  std::filesystem::path kept;
+  SWIZZLE_ASSIGN_OR_RETURN(const Network network, PrunedNetwork(command, terminal, pruner, kept));
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   SWIZZLE_RETURN_IF_ERROR(WritePacked(network, command.output));
-  std::error_code ignored;
-  if (!command.calibration.empty()) std::filesystem::remove_all(KeptFolder(command), ignored);
+  RemoveKept(command, kept);
   return {};
 }
 
@@ -247,7 +258,8 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
   line.reset();
   if (!status.ok()) {
-    const bool named = absl::StrContains(status.message(), command.model.string());
+    const bool named = absl::StrContains(status.message(), command.model.string()) ||
+                       absl::StrContains(status.message(), command.output.string());
     return named ? status : Annotate(status, command.model.string());
   }
   terminal.out << SummaryText(command, pruner.records());

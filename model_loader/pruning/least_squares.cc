@@ -104,6 +104,11 @@ bool AllFinite(std::span<const float> values) {
 
 }  // namespace
 
+void InputMoments::Add(const InputMoments& other) {
+  SWIZZLE_CHECK(inputs == other.inputs);
+  std::ranges::transform(sums, other.sums, sums.begin(), std::plus<>());
+}
+
 std::vector<float> Saliencies(const WeightView& weights, const InputMoments& moments) {
   SWIZZLE_CHECK(moments.inputs == weights.cols);
   const std::optional<std::vector<double>> inverse = InverseHessian(moments);

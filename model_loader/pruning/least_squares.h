@@ -24,6 +24,9 @@ namespace swizzle {
 struct InputMoments {
   int64_t inputs = 0;
   std::vector<double> sums;
+
+  // What another layer with the same weight read. REQUIRES: as many inputs.
+  void Add(const InputMoments& other);
 };
 
 // Runs body(0) to body(count - 1), perhaps at once.

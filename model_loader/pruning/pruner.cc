@@ -101,12 +101,13 @@ void Pruner::PruneMatrix(const WeightView& weights, PruneRecord& record) const {
     std::vector<float> copy = before;
     WeightView other = weights;
     other.values = copy;
+    if (method == PruneMethod::kMagnitude) other.scores = {};
     PruneBy(method, other);
     return share(copy);
   };
   PruneBy(options_.method, weights);
   record.kept = share(weights.values);
-  if (options_.method == PruneMethod::kMagnitude) return;
+  if (options_.method == PruneMethod::kMagnitude && weights.scores.empty()) return;
   record.kept_by_magnitude = kept_by(PruneMethod::kMagnitude);
   record.kept_by_vectors = kept_by(PruneMethod::kVectorWise);
   record.kept_by_blocks = kept_by(PruneMethod::kBlock);
@@ -131,10 +132,13 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
                      .skipped = Skips(layer.names)};
   if (options_.progress && !record.skipped) options_.progress(record.name);
   const int64_t outputs = layer.shape.empty() ? 0 : layer.outputs_last ? layer.shape.back() : layer.shape.front();
+  const bool by_outputs = layer.outputs_last && layer.scores_by_outputs;
   std::vector<float> scores;
   if (options_.scores && record.skipped) options_.scores->Skip(layer.names);
   if (options_.scores && !record.skipped) {
-    StatusOr<std::vector<float>> read = options_.scores->Of(layer.names, layer.shape);
+    Shape shape = layer.shape;
+    if (by_outputs) std::ranges::reverse(shape);
+    StatusOr<std::vector<float>> read = options_.scores->Of(layer.names, shape);
     status_ = read.status();
     if (!read.ok()) return;
     scores = *std::move(read);
@@ -143,7 +147,7 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
     const int64_t inputs = elements / outputs;
     if (layer.outputs_last) {
       std::vector<float> turned = Turned(weights, inputs, outputs);
-      if (!scores.empty()) scores = Turned(scores, inputs, outputs);
+      if (!scores.empty() && !by_outputs) scores = Turned(scores, inputs, outputs);
       PruneMatrix({outputs, inputs, turned, scores}, calibration, record);
       std::ranges::copy(Turned(turned, outputs, inputs), weights.begin());
     } else {
@@ -169,7 +173,7 @@ void PruneNetwork(Network& network, Pruner& pruner) {
     Weight& weight = network.weights[layer.weight];
     DenseMatrix dense = weight.ToDense();
     pruner.Prune({std::span(&layer.name, 1), {dense.rows, dense.cols}, false, layer.window().taps()}, dense.values);
-    weight.matrix = ChooseFormat(std::move(dense));
+    if (!pruner.Skips(std::span(&layer.name, 1))) weight.matrix = ChooseFormat(std::move(dense));
   }
 }
 

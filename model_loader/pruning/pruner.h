@@ -62,6 +62,8 @@ struct LayerWeight {
   Shape shape;
   bool outputs_last = false;  // rows of the matrix are the last dimension's, else the first's
   int64_t taps = 1;           // of a window: what is the faster along a row
+  // Scores are of the matrix [outputs, inputs], as checkpoints hold it, whatever the shape; else of the weight's shape.
+  bool scores_by_outputs = false;
 };
 
 // What pruning did to one layer.
@@ -72,7 +74,8 @@ struct PruneRecord {
   int64_t zeros_before = 0;
   int64_t zeros_after = 0;
   bool skipped = false;
-  // Share of the magnitudes that is left, and, except by magnitude alone, what other methods would have left.
+  // Share of the magnitudes that is left, and, except by magnitude alone, what other methods would have left: by
+  // magnitude the most that any could, the others by the same scores.
   double kept = 1.0;
   double kept_by_magnitude = 1.0, kept_by_vectors = 1.0, kept_by_blocks = 1.0;
   std::optional<OutputErrors> errors = std::nullopt;  // with calibration
@@ -98,8 +101,11 @@ class Pruner {
   // Whether a pattern to skip matches.
   bool Skips(std::span<const std::string> names);
 
-  // Takes the record of a layer that was pruned before, instead of pruning it.
-  void Add(PruneRecord record) { records_.push_back(std::move(record)); }
+  // Takes the record of a layer with these names that was pruned before, instead of pruning it.
+  void Add(std::span<const std::string> names, PruneRecord record) {
+    if (options_.scores) options_.scores->Skip(names);
+    records_.push_back(std::move(record));
+  }
 
   const std::vector<PruneRecord>& records() const { return records_; }
   NpyArrays scores() const { return options_.scores ? options_.scores->arrays() : NpyArrays(); }

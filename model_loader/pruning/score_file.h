@@ -29,7 +29,7 @@ class ScoreFile {
 
   const NpyArrays& arrays() const { return arrays_; }
 
-  // Scores of a weight that is not pruned may stand in the file.
+  // Scores of a weight that is not pruned, or was before, may stand in the file.
   void Skip(std::span<const std::string> names) { Find(names); }
 
   // INVALID_ARGUMENT naming an array that was not asked for: most likely its name is misspelt.

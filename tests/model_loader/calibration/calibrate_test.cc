@@ -183,6 +183,28 @@ TEST_F(Calibrate, AResumedRunGivesTheSameBytes) {
   }
 }
 
+// Kept layers have used their scores, too.
+TEST_F(Calibrate, AResumedRunGoesByItsScores) {
+  const NpyArrays inputs = {{"image", DrawImages(4, 1)}};
+  const TemporaryFolder folder;
+  PruneOptions options = Options(PruneMethod::kMagnitude, 0.8);
+  NpyArrays scores;
+  for (const NamedWeight& named : Weights()) {
+    const auto bytes = std::as_bytes(std::span(named.elements));
+    scores[named.weight.names.back()] = {DType::kFloat32, named.weight.shape, {bytes.begin(), bytes.end()}};
+  }
+  options.scores = ScoreFile(scores);
+  Pruner first(options), second(options);
+  const auto stop = [](size_t done, const std::string&) {
+    return done < 5 ? Status() : MakeError(StatusCode::kCancelled, "enough");
+  };
+  std::vector<NamedWeight> weights = Weights();
+  EXPECT_THAT(Run(inputs, first, weights, folder.path(), stop), IsError(StatusCode::kCancelled, "enough"));
+  weights = Weights();
+  ASSERT_THAT(Run(inputs, second, weights, folder.path()), IsOk());
+  EXPECT_THAT(second.CheckResult(), IsOk());
+}
+
 // A layer that is kept is not computed again: what its file says stands in the result.
 TEST_F(Calibrate, KeptLayersAreTaken) {
   const NpyArrays inputs = {{"image", DrawImages(4, 1)}};
@@ -203,6 +225,30 @@ TEST_F(Calibrate, KeptLayersAreTaken) {
               IsError(StatusCode::kInvalidArgument, "1-weights.npy is of another run"));
 }
 
+// As of a file that a loss of power cut off.
+TEST_F(Calibrate, DamagedLayersAreDoneAgain) {
+  const NpyArrays inputs = {{"image", DrawImages(4, 1)}};
+  const TemporaryFolder folder;
+  std::vector<NamedWeight> whole = Weights(), again = whole;
+  Pruner first(Options(PruneMethod::kMagnitude, 0.8)), second(Options(PruneMethod::kMagnitude, 0.8));
+  ASSERT_THAT(Run(inputs, first, whole, folder.path()), IsOk());
+  std::filesystem::resize_file(folder / "1-weights.npy", 40);
+  std::filesystem::resize_file(folder / "2-record.npy", 0);
+  ASSERT_THAT(Run(inputs, second, again, folder.path()), IsOk());
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i].elements, again[i].elements) << i;
+}
+
+TEST_F(Calibrate, NothingIsLearntFromNoRowsOrFromInfinity) {
+  std::vector<NamedWeight> weights = Weights();
+  Pruner pruner(Options(PruneMethod::kMagnitude, 0.8));
+  EXPECT_THAT(Run({{"image", {DType::kFloat32, {0, 1, 28, 28}, {}}}}, pruner, weights),
+              IsError(StatusCode::kInvalidArgument, "input 'image' has no rows"));
+  NpyArray infinite = DrawImages(1, 1);
+  const float infinity = INFINITY;
+  std::memcpy(infinite.bytes.data() + 400, &infinity, sizeof(infinity));
+  EXPECT_THAT(Run({{"image", infinite}}, pruner, weights), IsError(StatusCode::kInvalidArgument, "or infinite"));
+}
+
 TEST_F(Calibrate, InputsHaveToBeTheModels) {
   std::vector<NamedWeight> weights = Weights();
   Pruner pruner(Options(PruneMethod::kMagnitude, 0.8));
@@ -213,6 +259,76 @@ TEST_F(Calibrate, InputsHaveToBeTheModels) {
   other.shape = {1, 1, 14, 56};
   EXPECT_THAT(Run({{"image", other}}, pruner, weights),
               IsError(StatusCode::kInvalidArgument, "input 'image' is [1,1,14,56]"));
+}
+
+std::vector<float> Drawn(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Of numbers that depend on each other, `rank` of them.
+std::vector<float> DrawnRows(int64_t rows, int64_t width, int64_t rank, unsigned seed) {
+  const std::vector<float> few = Drawn(rows * rank, seed), mix = Drawn(rank * width, seed + 1);
+  std::vector<float> values(rows * width);
+  for (int64_t i = 0; i < rows * width; ++i) {
+    for (int64_t j = 0; j < rank; ++j) values[i] += few[i / width * rank + j] * mix[j * width + i % width];
+  }
+  return values;
+}
+
+// A weight that two layers share, with other inputs each, is as good for the second as for the first.
+TEST_F(Calibrate, SharedWeightsAreCompensatedForAllTheirReaders) {
+  constexpr int64_t kWidth = 16, kRows = 200;
+  OnnxBuilder builder;
+  builder.Input("a", {-1, kWidth}).Input("b", {-1, kWidth}).Floats("w", {kWidth, kWidth}, Drawn(kWidth * kWidth, 1));
+  builder.Node("MatMul", {"a", "w"}, {"x"}).Node("MatMul", {"b", "w"}, {"y"}).Output("x").Output("y");
+  model_ = builder.Bytes();
+  NpyArrays inputs;
+  for (const auto& [name, seed] : {std::pair("a", 2u), std::pair("b", 4u)}) {
+    const std::vector<float> rows = DrawnRows(kRows, kWidth, 4, seed);
+    const auto bytes = std::as_bytes(std::span(rows));
+    inputs[name] = {DType::kFloat32, {kRows, kWidth}, {bytes.begin(), bytes.end()}};
+  }
+  std::vector<NamedWeight> weights = Weights();
+  ASSERT_EQ(weights.size(), 1u);
+  const std::vector<float> before = weights[0].elements;
+  Pruner pruner({.method = PruneMethod::kMagnitude, .sparsity = 0.4});
+  ASSERT_THAT(Run(inputs, pruner, weights), IsOk());
+  // Of each layer the squared error over the squares of what it made.
+  for (const char* name : {"a", "b"}) {
+    const auto* const rows = reinterpret_cast<const float*>(inputs[name].bytes.data());
+    double error = 0, whole = 0;
+    for (int64_t i = 0; i < kRows * kWidth; ++i) {
+      double off = 0, sum = 0;
+      for (int64_t j = 0; j < kWidth; ++j) {
+        const int64_t at = j * kWidth + i % kWidth;
+        off += double{rows[i / kWidth * kWidth + j]} * (weights[0].elements[at] - before[at]);
+        sum += double{rows[i / kWidth * kWidth + j]} * before[at];
+      }
+      error += off * off, whole += sum * sum;
+    }
+    EXPECT_LT(error, 0.01 * whole) << name;
+  }
+  EXPECT_LT(pruner.records()[0].errors->compensated, 0.01);
+}
+
+TEST_F(Calibrate, AWeightThatIsReadBothWaysIsNamed) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Floats("w", {4, 6}, Drawn(24, 1)).Output("y");
+  builder.Node("MatMul", {"x", "w"}, {"h"}).Node("Gemm", {"h", "w"}, {"y"}, {{"transB", int64_t{1}}});
+  model_ = builder.Bytes();
+  const std::vector<float> rows = Drawn(40, 2);
+  const auto bytes = std::as_bytes(std::span(rows));
+  const NpyArrays inputs = {{"x", {DType::kFloat32, {10, 4}, {bytes.begin(), bytes.end()}}}};
+  std::vector<NamedWeight> weights = Weights();
+  Pruner pruner({.method = PruneMethod::kMagnitude, .sparsity = 0.5}),
+      skipping({.method = PruneMethod::kMagnitude, .sparsity = 0.5, .skip = {"w"}});
+  EXPECT_THAT(Run(inputs, pruner, weights),
+              IsError(StatusCode::kUnimplemented, "weight 'w' is multiplied with from both sides"));
+  EXPECT_THAT(Run(inputs, skipping, weights), IsOk());
 }
 
 // Patches of padded, strided windows, and rows of either orientation, against sums over what the layer reads.

@@ -130,6 +130,51 @@ TEST(OnnxRewrite, SharedWeightsCountOnceAndOnlyWhereEveryUseIsOne) {
   EXPECT_THAT(weights[0].names, ElementsAre("first", "second", "shared"));
 }
 
+TEST(OnnxRewrite, WhatOtherOperatorsOrSubgraphsReadIsLeftAlone) {
+  ModelBuilder builder;
+  for (const char* name : {"of_others", "read_inside", "returned_inside", "weight"}) builder.Initializer(name, {4, 4});
+  builder.Initializer("stack", {2, 4, 4});
+  builder.Node("MatMul", "others", {"x", "of_others"}).set_domain("my.ops");
+  builder.Node("MatMul", "first", {"x", "read_inside"});
+  builder.Node("MatMul", "second", {"first.out", "returned_inside"});
+  builder.Node("MatMul", "third", {"second.out", "weight"}).set_domain("ai.onnx");
+  builder.Node("MatMul", "left", {"stack", "third.out"});  // rows of each of its matrices
+  auto& branch = *builder.Node("If", "if", {"c"}).add_attribute();
+  branch.set_name("then_branch");
+  auto& inner = *branch.mutable_g()->add_node();
+  inner.set_op_type("Loop");
+  auto& body = *inner.add_attribute();
+  body.set_name("body");
+  auto& reader = *body.mutable_g()->add_node();
+  reader.set_op_type("Add");
+  reader.add_input("read_inside");
+  body.mutable_g()->add_output()->set_name("returned_inside");
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 1u);
+  EXPECT_THAT(weights[0].names, ElementsAre("third", "weight"));
+}
+
+TEST(OnnxRewrite, RowsAreWhatTheFirstReaderMakesOfThem) {
+  const auto turned = [](onnx::NodeProto& node) {
+    auto& attribute = *node.add_attribute();
+    attribute.set_name("transB");
+    attribute.set_i(1);
+  };
+  ModelBuilder builder;
+  for (const char* name : {"one_way", "tied", "square"}) builder.Initializer(name, {4, 4});
+  builder.Node("MatMul", "a", {"x", "one_way"});
+  builder.Node("Gemm", "b", {"a.out", "one_way"});
+  builder.Node("MatMul", "c", {"b.out", "tied"});
+  turned(builder.Node("Gemm", "d", {"c.out", "tied"}));
+  turned(builder.Node("Gemm", "e", {"d.out", "square"}));
+  builder.Node("MatMul", "f", {"square", "e.out"});
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 3u);
+  EXPECT_TRUE(weights[0].outputs_last && !weights[0].both_ways);
+  EXPECT_TRUE(weights[1].outputs_last && weights[1].both_ways);
+  EXPECT_TRUE(!weights[2].outputs_last && !weights[2].both_ways);
+}
+
 TEST(OnnxRewrite, ChangesTheElementsInEitherEncodingAndNothingElse) {
   ModelBuilder builder;
   builder.Initializer("raw", {2, 2});

@@ -2,10 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "model_loader/files/atomic_file.h"
 #include "model_loader/pack/commands.h"
+#include "tests/support/npz_writer.h"
+#include "tests/support/onnx_builder.h"
 #include "tests/support/temporary_folder.h"
 
 namespace swizzle::pack {
@@ -41,6 +47,26 @@ TEST_F(PruneText, TellsOfLayersOfWhichNothingIsLeft) {
   EXPECT_THAT(much, HasSubstr("leave such layers out with --skip"));
   command.sparsity = 0.1;
   EXPECT_THAT(Prune(command), Not(HasSubstr("nothing")));
+}
+
+TEST_F(PruneText, LeavesWhatElseLiesBesideTheOutput) {
+  swizzle::testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Floats("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}).Output("y");
+  const std::vector<std::byte> bytes = builder.Node("MatMul", {"x", "w"}, {"y"}).Bytes();
+  PruneCommand command;
+  command.model = folder_ / "m.onnx";
+  ASSERT_TRUE(WriteFileAtomically(command.model, bytes).ok());
+  const std::vector<float> rows(12, 0.5f);
+  command.calibration = folder_ / "x.npz";
+  std::ofstream(command.calibration, std::ios::binary)
+      << swizzle::testing::MakeNpz({{"x", {DType::kFloat32, {3, 4}, std::as_bytes(std::span(rows))}}});
+  command.sparsity = 0.5;
+  const std::filesystem::path kept = folder_ / "p.onnx.partial";
+  EXPECT_THAT(Prune(command), HasSubstr("Squared error"));
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  std::filesystem::create_directories(kept / "of another run");
+  EXPECT_THAT(Prune(command), HasSubstr("Squared error"));
+  EXPECT_TRUE(std::filesystem::exists(kept / "of another run"));
 }
 
 TEST_F(PruneText, NamesAFileOnce) {

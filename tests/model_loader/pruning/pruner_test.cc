@@ -6,11 +6,13 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/format/csr.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
@@ -71,6 +73,50 @@ TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
         << layer.name;
     EXPECT_EQ(weight.format(), pruned ? Format::kCsr : Format::kDense) << layer.name;
   }
+}
+
+NpyArray ScoresOf(const Shape& shape, const std::vector<float>& scores) {
+  const auto bytes = std::as_bytes(std::span(scores));
+  return {DType::kFloat32, shape, {bytes.begin(), bytes.end()}};
+}
+
+// Weights [inputs, outputs] of a checkpoint's matrix [outputs, inputs], whose shape scores have.
+TEST(Pruner, ScoresOfACheckpointAreByOutputs) {
+  const std::vector<std::string> names = {"w"};
+  for (const bool by_outputs : {false, true}) {
+    ScoreFile scores({{"w", ScoresOf({2, 2}, {3, 2, 1, 0})}});
+    Pruner pruner({.sparsity = 0.5, .scores = scores});
+    std::vector<float> weights = {1, 2, 3, 4};
+    pruner.Prune({names, {2, 2}, /*outputs_last=*/true, 1, by_outputs}, weights);
+    ASSERT_TRUE(pruner.status().ok()) << pruner.status();
+    EXPECT_THAT(weights, by_outputs ? ElementsAre(1, 0, 3, 0) : ElementsAre(1, 2, 0, 0));
+  }
+}
+
+// What magnitudes alone would leave is the most that can be left.
+TEST(Pruner, SharesStandBesideScoresToo) {
+  const std::vector<std::string> names = {"w"};
+  ScoreFile scores({{"w", ScoresOf({1, 4}, {3, 2, 1, 0})}});
+  Pruner pruner({.sparsity = 0.5, .scores = scores});
+  std::vector<float> weights = {1, 2, 3, 4};
+  pruner.Prune({names, {1, 4}}, weights);
+  EXPECT_FLOAT_EQ(pruner.records()[0].kept, 0.3);
+  EXPECT_FLOAT_EQ(pruner.records()[0].kept_by_magnitude, 0.7);
+  EXPECT_FLOAT_EQ(pruner.records()[0].kept_by_vectors, 0.3);
+}
+
+TEST(PruneNetwork, WhatIsSkippedKeepsItsFormat) {
+  Network network = testing::MakeRandomNetwork({.sparsity = 0.0});
+  Weight* skipped = nullptr;
+  for (const Layer& layer : network.layers) {
+    if (layer.name == "Conv0") skipped = &network.weights[layer.weight];
+  }
+  ASSERT_NE(skipped, nullptr);
+  ASSERT_EQ(skipped->format(), Format::kDense);
+  skipped->matrix = CsrMatrix::FromDense(skipped->ToDense());
+  Pruner pruner({.sparsity = 0.75, .skip = {"Conv0"}});
+  PruneNetwork(network, pruner);
+  EXPECT_EQ(skipped->format(), Format::kCsr);
 }
 
 TEST(Pruner, NamesOfMethods) {
