@@ -25,15 +25,18 @@ FormatCosts CostsOfFormats(const Network& network) {
   FormatCost least{"auto", 0, now};
   for (const Layer& layer : network.layers) {
     if (layer.weight < 0 || !seen.insert(layer.weight).second) continue;
-    const WeightMatrix& matrix = network.weights[layer.weight].matrix;
+    const Weight& weight = network.weights[layer.weight];
+    const WeightMatrix& matrix = weight.matrix;
     if (!IsSparse(matrix.format()) || !HasValues(matrix.format())) continue;
     ++costs.sparse_layers;
-    const DenseMatrix dense = network.weights[layer.weight].ToDense();
+    const DenseMatrix dense = weight.ToDense();
     std::optional<int64_t> smallest;
     for (const Format format : FormatsToPackIn(layer, matrix)) {
-      const StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
+      StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
       if (!made.ok()) continue;
-      const int64_t more = static_cast<int64_t>(made->StoredBytes()) - static_cast<int64_t>(matrix.StoredBytes());
+      Weight changed = weight;
+      changed.matrix = *std::move(made);
+      const int64_t more = static_cast<int64_t>(changed.StoredBytes()) - static_cast<int64_t>(weight.StoredBytes());
       FormatCost& cost =
           by_format.try_emplace(format, FormatCost{std::string(FormatName(format)), 0, now}).first->second;
       ++cost.layers;

@@ -24,16 +24,20 @@ struct Refusals {
 };
 
 // The weight in the format of the fewest bytes among those that it may have; why the last cannot where none holds it.
-StatusOr<WeightMatrix> Smallest(const DenseMatrix& dense, std::span<const Format> formats) {
+StatusOr<WeightMatrix> Smallest(Weight weight, std::span<const Format> formats) {
+  const DenseMatrix dense = weight.ToDense();
   std::optional<WeightMatrix> best;
+  size_t least = 0;  // bytes
   Status refused = InvalidArgument("no sparse format holds it");
   for (const Format format : formats) {
     StatusOr<WeightMatrix> made = WeightMatrix::FromDense(format, dense);
     if (!made.ok()) {
       refused = made.status();
-    } else if (!best || made->StoredBytes() < best->StoredBytes()) {
-      best = *std::move(made);
+      continue;
     }
+    weight.matrix = *made;
+    const size_t bytes = weight.StoredBytes();  // values take one byte where they are whole numbers
+    if (!best || bytes < least) best = *std::move(made), least = bytes;
   }
   if (best) return *std::move(best);
   return refused;
@@ -49,7 +53,7 @@ Refusals ChangeFormats(Network& network, const std::string& asked) {
     const std::optional<Format> named = FormatFromName(asked);
     const std::vector<Format> formats = named ? std::vector{*named} : FormatsToPackIn(layer, weight.matrix);
     ++refusals.of;
-    StatusOr<WeightMatrix> made = Smallest(weight.ToDense(), formats);
+    StatusOr<WeightMatrix> made = Smallest(weight, formats);
     if (made.ok()) {
       weight.matrix = *std::move(made);
     } else if (named && refusals.layers++ == 0) {
