@@ -18,7 +18,10 @@ StatusOr<Shape> MatrixShape(const NodeRewrite& rewrite) {
 StatusOr<int> AddLinearWeight(const NodeRewrite& rewrite, int64_t channels, bool transposed, float alpha) {
   SWIZZLE_ASSIGN_OR_RETURN(const Tensor* given, rewrite.FloatConstant(1, "weight"));
   const Shape& shape = given->shape;
-  const int64_t depth = shape.size() == 2 ? shape[transposed ? 1 : 0] : -1;
+  if (shape.size() != 2) {
+    return Unimplemented(Describe(rewrite.node()), ": its weight ", ShapeText(shape), " is no matrix");
+  }
+  const int64_t depth = shape[transposed ? 1 : 0];
   if (depth != channels || given->elements() == 0) {
     return InvalidArgument(Describe(rewrite.node()), ": its weight ", ShapeText(shape), " does not fit ", channels,
                            " input channels");

@@ -123,7 +123,7 @@ const Refusal kRefusals[] = {
     {"MatMulOfConstant",
      [](OnnxBuilder& b) { b.Counting("k", {5, 6}).Node("MatMul", {"k", "m"}, {"y"}); }, kUnsupported,
      "its input 'k' is a constant"},
-    {"MatMulVector", WithConstant("MatMul", "m", {6}), kInvalid, "its weight [6] does not fit"},
+    {"MatMulVector", WithConstant("MatMul", "m", {6}), kUnsupported, "its weight [6] is no matrix"},
 
     // Element-wise.
     {"DivOfActivations", [](OnnxBuilder& b) { b.Node("Div", {"x", "x"}, {"y"}); }, kUnsupported,
