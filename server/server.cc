@@ -24,6 +24,16 @@
 namespace swizzle {
 namespace {
 
+// Threads wait for each other by spinning: more of them than processors take a hundred times as long.
+int ThreadsOf(const ServerOptions& options) {
+  const int processors = AffinityCpus();
+  if (options.threads > processors) {
+    Log(LogLevel::kWarning, "--threads is more than the processors that this process may run on",
+        {{"threads", Concat(options.threads)}, {"used", Concat(processors)}});
+  }
+  return options.threads > 0 ? std::min(options.threads, processors) : AvailableCpus();
+}
+
 // How long responses that are written may take to reach their clients at the end.
 constexpr absl::Duration kFlushTime = absl::Seconds(5);
 
@@ -230,7 +240,7 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   const RpcLimits& limits = service_->calls().limits;
   repository.memory = {.limit = memory_limit_, .requests = limits.max_inflight_bytes + limits.transport_bytes};
   repository.most_of_runs = options.max_run_bytes;
-  repository.plan.threads = options.threads > 0 ? options.threads : AvailableCpus();
+  repository.plan.threads = ThreadsOf(options);
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;
   // Without a file it still lets models, and equal GPUs, share what was measured for one of them.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "client/client.h"
@@ -18,6 +19,16 @@ constexpr char kFooter[] =
     "Exit codes: 0 done; 1 the server answered no; 2 the command line or a file that it names is wrong; 3 no server "
     "answered.";
 constexpr int kMaxConcurrency = 1024;  // each request in flight has a thread
+
+// CLI11's own checks print the largest double, in 309 digits, as the end of the range. Numbers are parsed after these.
+std::string IsPositive(const std::string& number) {
+  double value = 1;
+  return !absl::SimpleAtod(number, &value) || value > 0 ? "" : absl::StrCat(number, " is not more than 0");
+}
+std::string IsNotNegative(const std::string& number) {
+  double value = 0;
+  return !absl::SimpleAtod(number, &value) || value >= 0 ? "" : absl::StrCat(number, " is less than 0");
+}
 
 using Command = std::function<absl::Status(Client&, Terminal&)>;
 
@@ -34,7 +45,7 @@ class CommandLine {
     app_.add_option("--timeout", timeout_s_, "Seconds that a call may take")
         ->type_name("SECONDS")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber.description(""));
+        ->check(IsPositive);
     app_.add_option("-o,--output", output_, "How to print: text or json")
         ->type_name("FORMAT")
         ->capture_default_str()
@@ -57,7 +68,7 @@ class CommandLine {
     AddModel(command, health_.model, "A model; without it, the server");
     command->add_option("--wait", health_wait_s_, "Seconds to wait until it is")
         ->type_name("SECONDS")
-        ->check(CLI::NonNegativeNumber.description(""));
+        ->check(IsNotNegative);
     command->callback([this] {
       health_.wait = absl::Seconds(health_wait_s_);
       command_ = [this](Client& client, Terminal& terminal) { return RunHealth(client, health_, terminal); };
@@ -78,9 +89,7 @@ class CommandLine {
     AddInputs(command, infer_.inputs, "An input and its array; once for each input")->required();
     command->add_option("--output-dir", infer_.output_directory, "Save each output there as NAME.npy, too")
         ->type_name("DIR");
-    command->add_option("--top", infer_.top, "Print the N best of each row instead")
-        ->type_name("N")
-        ->check(CLI::NonNegativeNumber.description(""));
+    command->add_option("--top", infer_.top, "Print the N best of each row instead")->type_name("N")->check(IsPositive);
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunInfer(client, infer_, terminal); };
     });
@@ -92,10 +101,10 @@ class CommandLine {
     AddConcurrency(command, bench_.concurrency);
     auto* requests = command->add_option("--requests", bench_.requests, "How many to send; 1000 without --duration")
                          ->type_name("N")
-                         ->check(CLI::PositiveNumber.description(""));
+                         ->check(IsPositive);
     command->add_option("--duration", bench_.duration_s, "Or for how many seconds")
         ->type_name("SECONDS")
-        ->check(CLI::PositiveNumber.description(""))
+        ->check(IsPositive)
         ->excludes(requests);
     AddWarmup(command, bench_.warmup);
     auto* batch = AddBatch(command, bench_.batch, "Rows of a request");
@@ -140,10 +149,7 @@ class CommandLine {
   }
 
   static CLI::Option* AddBatch(CLI::App* command, int64_t& batch, const char* description) {
-    return command->add_option("--batch", batch, description)
-        ->type_name("N")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber.description(""));
+    return command->add_option("--batch", batch, description)->type_name("N")->capture_default_str()->check(IsPositive);
   }
 
   static void AddWarmup(CLI::App* command, int64_t& warmup) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/plan_options.h"
 
@@ -34,6 +35,19 @@ std::string CheckModelEnding(const std::string& file) {
 
 std::string CheckPageEnding(const std::string& file) {
   return std::filesystem::path(file).extension() == ".html" ? "" : "'" + file + "' does not end in .html";
+}
+
+// CLI11's own check prints the largest double, in 309 digits, as the end of the range. The number is parsed after it.
+std::string IsNotNegative(const std::string& number) {
+  double value = 0;
+  return !absl::SimpleAtod(number, &value) || value >= 0 ? "" : number + " is less than 0";
+}
+
+// Threads wait for each other by spinning: more of them than processors took a hundred times as long.
+std::string AtMostAvailable(std::string& threads) {
+  int count = 0;
+  if (absl::SimpleAtoi(threads, &count)) threads = std::to_string(std::min(count, AffinityCpus()));
+  return "";
 }
 
 std::string PrecisionNames() {
@@ -89,10 +103,11 @@ class Flags {
   }
 
   static void AddThreads(CLI::App* app, int& threads) {
-    app->add_option("--threads", threads, "Threads to run on; 0: all that this process may use")
+    app->add_option("--threads", threads, "Threads to run on, of those that this process may use; 0: all")
         ->type_name("N")
         ->capture_default_str()
-        ->check(CLI::Range(0, kMaxThreads).description(""));
+        ->check(CLI::Range(0, kMaxThreads).description(""))
+        ->transform(CLI::Validator(AtMostAvailable, ""));
   }
 
   static void AddDevice(CLI::App* app, std::string& device, const std::string& help) {
@@ -150,8 +165,10 @@ class Flags {
   }
 
   void AddPrune() {
-    CLI::App* app = app_.add_subcommand(
-        "prune", "Zeros the smallest weights of each convolution and linear layer, except of depthwise convolutions.");
+    CLI::App* app = app_.add_subcommand("prune",
+                                        "Zeros the smallest weights of each convolution and linear layer, except of "
+                                        "depthwise convolutions and, in ONNX "
+                                        "models, of those of several groups.");
     app->footer(
         "An .onnx file stays ONNX, all but the weights untouched, so that training can go on from it; what was in\n"
         "external files is inside. Where OUT ends in .swz it is packed; it must where MODEL is no .onnx file.\n"
@@ -269,10 +286,12 @@ class Flags {
         ->type_name("")
         ->required()
         ->check(CheckPackedEnding);
-    app->add_option("--format", pack_.format,
-                    "Of sparse weights: csr, shfl-bw where 16 rows or more share columns, sr-bcrs where 2, 4 or 8 "
-                    "neighbouring ones do, n-m where few of neighbouring input channels are not zero, hb-ell where "
-                    "many 16x16 blocks are empty or full, bitmap for any zeros, or auto, which takes the least bytes")
+    app->add_option(
+           "--format", pack_.format,
+           "Of sparse weights: csr, shfl-bw where 16 rows or more share columns, sr-bcrs where 2, 4 or 8 "
+           "neighbouring ones do, n-m where few of neighbouring input channels are not zero, hb-ell where "
+           "many 16x16 blocks are empty or full, bitmap for any zeros, or auto, of those that suit the zeros the one "
+           "of the least bytes")
         ->type_name("FORMAT")
         ->capture_default_str()
         ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "hb-ell", "bitmap", "auto"}).description(""));
@@ -312,12 +331,12 @@ class Flags {
                     "Percentage points that the top-1 of PACKED may be below that of DENSE")
         ->type_name("P")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber.description(""))
+        ->check(IsNotNegative)
         ->needs(labels);
     app->add_option("--tolerance", validate_.tolerance, "Largest difference over largest magnitude, per output")
         ->type_name("T")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber.description(""));
+        ->check(IsNotNegative);
     AddFormat(app);
     app->callback([this] {
       validate_.json = json();

@@ -66,6 +66,16 @@ class CliTest : public testing::Test {
   std::filesystem::path directory_;
 };
 
+TEST_F(CliTest, NumbersThatCannotBeAreCalledThat) {
+  for (const char* flag : {"--requests=0", "--duration=-1", "--batch=0"}) {
+    const Outcome outcome = Run({"bench", "echo", flag});
+    EXPECT_EQ(outcome.code, kExitUsage);
+    EXPECT_THAT(outcome.err, HasSubstr(" is not more than 0"));
+    EXPECT_LT(outcome.err.size(), 120u);
+  }
+  EXPECT_EQ(Run({"infer", "echo", "--top=0"}).code, kExitUsage);
+}
+
 TEST_F(CliTest, HealthAnswersByExitCode) {
   EXPECT_EQ(Run({"health"}).code, kExitOk);
   EXPECT_EQ(Run({"health", "echo", "--wait=5"}).code, kExitOk);

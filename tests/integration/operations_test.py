@@ -313,7 +313,14 @@ def pinned_threads(server):
     return pinned
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason='there is one processor')
+def test_threads_are_no_more_than_processors(start, repository):
+    server = start(repository.shipped(), '--device=cpu', '--threads=1024')
+    assert '--threads is more than the processors that this process may run on' in server.log()
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert client.is_model_ready(SPARSE)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 3, reason='there are fewer than three processors')
 @pytest.mark.parametrize('when, pinned', (('on', 2), ('off', 0), ('auto', 0)))
 def test_threads_of_an_executor_are_pinned(start, repository, when, pinned):
     """Of three the pool's own two are; the executor's only while it computes. Three are too few for "auto".

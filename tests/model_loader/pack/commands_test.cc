@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/npy.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
@@ -269,6 +270,8 @@ TEST_F(Commands, InspectPrintsEachLayer) {
   EXPECT_EQ(json["layers"].size(), MakeRandomNetwork({}).layers.size());
   EXPECT_EQ(json["max_batch"], 4);
   EXPECT_EQ(json["threads"], 1);
+  ASSERT_EQ(Run({"inspect", model, "--threads=1024", "--tuning-budget=0", "-o", "json"}), 0) << err();
+  EXPECT_EQ(nlohmann::json::parse(out())["threads"], AffinityCpus());
   ASSERT_EQ(Run({"inspect", model, "--threads=1", "--tuning-budget=0"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("DepthwiseConv"));
 }

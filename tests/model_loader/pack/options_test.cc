@@ -36,10 +36,10 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_TRUE(plain.page.empty());
   EXPECT_EQ(plain.tuning_budget, absl::Seconds(15));
   const auto full =
-      ParseAs<InspectCommand>({"inspect", "m.swz", "-o", "json", "--threads=3", "--max-batch=8", "--tuning-budget=0.5",
+      ParseAs<InspectCommand>({"inspect", "m.swz", "-o", "json", "--threads=1", "--max-batch=8", "--tuning-budget=0.5",
                                "--weight-budget=2", "--tuning-cache=times", "--report=page.html"});
   EXPECT_TRUE(full.json);
-  EXPECT_EQ(full.threads, 3);
+  EXPECT_EQ(full.threads, 1);
   EXPECT_EQ(full.max_batch, 8);
   EXPECT_EQ(full.tuning_budget, absl::Milliseconds(500));
   EXPECT_EQ(full.weight_budget, 2.0);
@@ -83,12 +83,12 @@ TEST(Options, PruneRefusesFlagsThatItsMethodDoesNotRead) {
 
 TEST(Options, Quantize) {
   const auto quantize = ParseAs<QuantizeCommand>({"quantize", "m.onnx", "q.onnx", "--calibration=c.npz",
-                                                  "--observer=mse", "--skip=a", "--skip=b*", "--threads=3"});
+                                                  "--observer=mse", "--skip=a", "--skip=b*", "--threads=1"});
   EXPECT_EQ(quantize.output, "q.onnx");
   EXPECT_EQ(quantize.calibration, "c.npz");
   EXPECT_EQ(quantize.observer, ObserverKind::kMse);
   EXPECT_THAT(quantize.skip, ElementsAre("a", "b*"));
-  EXPECT_EQ(quantize.threads, 3);
+  EXPECT_EQ(quantize.threads, 1);
 }
 
 TEST(Options, PackValidateAndRun) {
@@ -165,7 +165,13 @@ TEST(Options, MistakesAreOneLine) {
     EXPECT_EQ(line.outcome, Outcome::kBadInput);
     EXPECT_THAT(line.text, StartsWith("swizzle-pack: "));
     EXPECT_EQ(line.text.find('\n'), line.text.size() - 1);
+    EXPECT_LT(line.text.size(), 200u);
   }
+}
+
+TEST(Options, NumbersBelowNoughtAreCalledThat) {
+  EXPECT_EQ(Parse({"validate", "a.onnx", "b.swz", "--tolerance=-1"}).text,
+            "swizzle-pack: --tolerance: -1 is less than 0 (see --help)\n");
 }
 
 }  // namespace
