@@ -1,11 +1,12 @@
 #include "kernels/format/shfl_bw.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "kernels/base/integers.h"
+#include "kernels/format/row_patterns.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
 
@@ -15,7 +16,8 @@ namespace {
 constexpr int64_t kMaxUint32 = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kVectorRows[] = {128, 64, 32, 16};
 constexpr double kLeastFill = 0.75;
-constexpr double kAsGood = 1.05;  // entries of longer vectors, over the fewest
+constexpr double kAsGood = 1.05;      // entries of longer vectors, over the fewest
+constexpr double kNearlyFull = 0.99;  // of which no better grouping is looked for
 
 Status ValidateCounts(const ShflBwMatrix& matrix) {
   if (matrix.rows < 0 || matrix.cols < 0 || matrix.rows > kMaxUint32 || matrix.cols > kMaxUint32) {
@@ -79,64 +81,64 @@ Status ValidateGroup(const ShflBwMatrix& matrix, int64_t group) {
   return absl::OkStatus();
 }
 
-// The nonzeros of a matrix, row by row.
-class RowPatterns {
+// The groupings of a matrix that are full enough, the longest first, of equal lengths the simplest.
+class GroupingChoice {
  public:
-  explicit RowPatterns(const WeightMatrix& matrix) : cols_(matrix.size().cols) {
-    matrix.ForEachRow([&](int64_t, std::span<const uint32_t> cols) {
-      columns_.insert(columns_.end(), cols.begin(), cols.end());
-      offsets_.push_back(columns_.size());
-    });
+  struct Grouping {
+    int64_t vector_rows, entries;
+    std::vector<uint32_t> order;
+  };
+
+  // REQUIRES: patterns outlive this and have nonzeros.
+  explicit GroupingChoice(const RowPatterns& patterns)
+      : patterns_(patterns), nonzeros_(static_cast<double>(patterns.nonzeros())) {}
+
+  // After those of its length.
+  void Offer(int64_t vector_rows, std::vector<uint32_t> order) {
+    const int64_t entries = patterns_.Entries(order, vector_rows);
+    if (nonzeros_ < kLeastFill * static_cast<double>(entries)) return;
+    const auto place = std::ranges::upper_bound(groupings_, vector_rows, std::greater<>(), &Grouping::vector_rows);
+    groupings_.insert(place, {vector_rows, entries, std::move(order)});
   }
 
-  int64_t rows() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  int64_t nonzeros() const { return static_cast<int64_t>(columns_.size()); }
-  std::span<const uint32_t> Of(uint32_t row) const {
-    return std::span(columns_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
-  }
-
-  // Rows with equal patterns together, in their own order.
-  std::vector<uint32_t> Sorted() const {
-    std::vector<uint32_t> order = RowsInOrder(rows());
-    std::ranges::stable_sort(
-        order, [&](uint32_t a, uint32_t b) { return std::ranges::lexicographical_compare(Of(a), Of(b)); });
-    return order;
-  }
-
-  // Of `sorted` rows first those that fill groups with equal ones, then what is left of each pattern.
-  std::vector<uint32_t> InGroups(std::span<const uint32_t> sorted, int64_t vector_rows) const {
-    std::vector<uint32_t> order, left;
-    const int64_t count = std::ssize(sorted);
-    for (int64_t begin = 0, end = 0; begin < count; begin = end) {
-      while (end < count && std::ranges::equal(Of(sorted[begin]), Of(sorted[end]))) ++end;
-      const int64_t full = begin + (end - begin) / vector_rows * vector_rows;
-      order.insert(order.end(), sorted.begin() + begin, sorted.begin() + full);
-      left.insert(left.end(), sorted.begin() + full, sorted.begin() + end);
+  // Of each length at which one would be the best, if there is such a one. They cost more than others: REQUIRES: these
+  // were offered.
+  void OfferLikeRows() {
+    if (const Grouping* best = Best(); best != nullptr && Fill(*best) >= kNearlyFull) return;
+    const LikeRows like(patterns_);
+    if (!like.Any(std::ranges::min(kVectorRows))) return;
+    for (int64_t vector_rows : kVectorRows) {
+      const double most = MostEntries(vector_rows);
+      if (most < nonzeros_) continue;
+      if (auto order = like.InGroups(vector_rows, most)) Offer(vector_rows, *std::move(order));
     }
-    order.insert(order.end(), left.begin(), left.end());
-    return order;
   }
 
-  // Entries that groups store; rows past the last do not count.
-  int64_t Entries(std::span<const uint32_t> order, int64_t vector_rows) const {
-    std::vector<int64_t> seen(cols_);  // the group, from 1, that last had a nonzero there
-    int64_t entries = 0;
-    for (int64_t begin = 0, group = 1; begin < rows(); begin += vector_rows, ++group) {
-      const auto members = order.subspan(begin, std::min(vector_rows, rows() - begin));
-      for (uint32_t row : members) {
-        for (uint32_t col : Of(row)) {
-          entries += seen[col] == group ? 0 : static_cast<int64_t>(members.size());
-          seen[col] = group;
-        }
-      }
-    }
-    return entries;
+  // Null for none.
+  const Grouping* Best() const {
+    if (groupings_.empty()) return nullptr;
+    const double most = kAsGood * static_cast<double>(Least());
+    return &*std::ranges::find_if(
+        groupings_, [&](const Grouping& grouping) { return static_cast<double>(grouping.entries) <= most; });
   }
+
+  double Fill(const Grouping& grouping) const { return nonzeros_ / static_cast<double>(grouping.entries); }
 
  private:
-  const int64_t cols_;
-  std::vector<size_t> offsets_ = {0};
-  std::vector<uint32_t> columns_;
+  int64_t Least() const { return std::ranges::min_element(groupings_, {}, &Grouping::entries)->entries; }
+
+  // With which a further one of this length would be the best.
+  double MostEntries(int64_t vector_rows) const {
+    const double most = nonzeros_ / kLeastFill;
+    const Grouping* const best = Best();
+    if (best == nullptr) return most;
+    return std::min(most, vector_rows > best->vector_rows ? kAsGood * static_cast<double>(Least())
+                                                          : static_cast<double>(best->entries) / kAsGood);
+  }
+
+  const RowPatterns& patterns_;
+  const double nonzeros_;
+  std::vector<Grouping> groupings_;
 };
 
 // The columns in which a row of the group is not zero, rising.
@@ -155,37 +157,19 @@ std::vector<uint32_t> ColumnsOf(const DenseMatrix& dense, std::span<const uint32
 
 }  // namespace
 
-std::vector<uint32_t> RowsInOrder(int64_t rows) {
-  std::vector<uint32_t> order(rows);
-  std::iota(order.begin(), order.end(), 0u);
-  return order;
-}
-
 std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
   const RowPatterns patterns(matrix);
-  const int64_t nonzeros = patterns.nonzeros();
-  if (nonzeros == 0) return std::nullopt;
+  if (patterns.nonzeros() == 0) return std::nullopt;
   const std::vector<uint32_t> sorted = patterns.Sorted();
-  struct Grouping {
-    int64_t vector_rows, entries;
-    std::vector<uint32_t> order;
-  };
-  std::vector<Grouping> groupings;
+  GroupingChoice choice(patterns);
   for (int64_t vector_rows : kVectorRows) {
-    for (bool shuffled : {false, true}) {
-      auto order = shuffled ? patterns.InGroups(sorted, vector_rows) : RowsInOrder(patterns.rows());
-      const int64_t entries = patterns.Entries(order, vector_rows);
-      if (static_cast<double>(nonzeros) < kLeastFill * static_cast<double>(entries)) continue;
-      groupings.push_back({vector_rows, entries, std::move(order)});
-    }
+    choice.Offer(vector_rows, RowsInOrder(patterns.rows()));
+    choice.Offer(vector_rows, patterns.InGroups(sorted, vector_rows));
   }
-  if (groupings.empty()) return std::nullopt;
-  const int64_t least = std::ranges::min_element(groupings, {}, &Grouping::entries)->entries;
-  const auto best = std::ranges::find_if(groupings, [&](const Grouping& grouping) {
-    return static_cast<double>(grouping.entries) <= kAsGood * static_cast<double>(least);
-  });
-  return RowGrouping{best->vector_rows, std::move(best->order),
-                     static_cast<double>(nonzeros) / static_cast<double>(best->entries)};
+  choice.OfferLikeRows();
+  const GroupingChoice::Grouping* const best = choice.Best();
+  if (best == nullptr) return std::nullopt;
+  return RowGrouping{best->vector_rows, best->order, choice.Fill(*best)};
 }
 
 StatusOr<std::shared_ptr<const ShflBwMatrix>> GroupRows(const WeightMatrix& matrix) {

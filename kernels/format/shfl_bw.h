@@ -24,6 +24,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/base/status.h"
 #include "kernels/format/dense.h"
+#include "kernels/format/row_patterns.h"  // RowsInOrder
 
 namespace swizzle {
 
@@ -76,12 +77,11 @@ struct ShflBwMatrix {
   }
 };
 
-// The rows 0, 1, 2, ... as they stand.
-std::vector<uint32_t> RowsInOrder(int64_t rows);
-
 // Rows of a matrix in groups of 128, 64, 32 or 16, so that at least 3/4 of what groups store is not zero: as they
-// stand, or those together that are nonzero in the same columns. Of lengths that store about as much, the longest. None
-// where there is no such grouping, as of drawn zeros. O(nnz + rows log rows).
+// stand, or those together that are nonzero in the same columns, or in nearly the same ones where that stores markedly
+// less, as of vectors of which some entries are zero, too. Of lengths that store about as much, the longest. None where
+// there is no such grouping, as of drawn zeros. O(nnz + rows log rows), and O(rows^2 * cols / 1024) for rows that are
+// alike without being equal.
 std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix);
 
 // The matrix in these groups, or as it is where it is in some; INVALID_ARGUMENT where there are none. A zero that the

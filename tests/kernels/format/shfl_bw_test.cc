@@ -179,6 +179,67 @@ TEST(FindRowGroupingTest, RowsLeftOverStandLast) {
   EXPECT_GE(grouping->fill, 0.9);
 }
 
+// Zeros a share of the nonzeros, as weights that were rounded to few steps have.
+void Scatter(double share, DenseMatrix& dense) {
+  std::mt19937 random(1);
+  std::bernoulli_distribution zeroes(share);
+  for (float& value : dense.values) {
+    if (value != 0 && zeroes(random)) value = 0;
+  }
+}
+
+struct ScatteredCase {
+  int64_t rows, vector_rows;
+  double sparsity, zeroed;
+};
+
+class FindRowGroupingScatteredTest : public testing::TestWithParam<ScatteredCase> {};
+
+TEST_P(FindRowGroupingScatteredTest, BringsRowsTogetherThatAreAlike) {
+  const auto [rows, vector_rows, sparsity, zeroed] = GetParam();
+  DenseMatrix dense = Draw(rows, 512, vector_rows, sparsity, true);
+  const int64_t ideal = dense.nnz();
+  Scatter(zeroed, dense);
+  const auto grouping = FindRowGrouping(CsrMatrix::FromDense(dense));
+  ASSERT_TRUE(grouping.has_value());
+  EXPECT_EQ(grouping->vector_rows, vector_rows);
+  EXPECT_LE(static_cast<double>(dense.nnz()) / grouping->fill, 1.02 * static_cast<double>(ideal));
+  const auto again = FindRowGrouping(WeightMatrix(dense));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->row_order, grouping->row_order);
+  const auto matrix = ShflBwMatrix::FromDense(dense);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_TRUE(matrix->Validate().ok()) << matrix->Validate();
+  EXPECT_EQ(matrix->ToDense().values, dense.values);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FindRowGroupingScatteredTest,
+                         testing::Values(ScatteredCase{1000, 64, 0.9, 0.01}, ScatteredCase{1000, 64, 0.75, 0.01},
+                                         ScatteredCase{1000, 32, 0.9, 0.01}, ScatteredCase{1000, 32, 0.75, 0.01},
+                                         ScatteredCase{1024, 64, 0.9, 0.002}, ScatteredCase{1024, 128, 0.9, 0.05},
+                                         ScatteredCase{1024, 16, 0.9, 0.01}, ScatteredCase{100, 64, 0.9, 0.01},
+                                         ScatteredCase{1000, 64, 0.5, 0.2}));
+
+// A row that is like no other, and one that has lost most of its nonzeros, do not push the others' groups apart.
+TEST(FindRowGroupingTest, RowsLikeNoOtherStandLast) {
+  DenseMatrix dense = Draw(1024, 500, 64, 0.9, true);
+  Scatter(0.01, dense);
+  for (int64_t col = 0; col < 450; ++col) dense.values[5 * 500 + col] = 0;
+  std::fill_n(dense.values.begin() + 100 * 500, 500, 0.0f);
+  for (int64_t col = 0; col < 500; ++col) dense.values[700 * 500 + col] = col % 16 == 0 ? 1.0f : 0.0f;
+  const auto grouping = FindRowGrouping(WeightMatrix(dense));
+  ASSERT_TRUE(grouping.has_value());
+  EXPECT_EQ(grouping->vector_rows, 64);
+  EXPECT_GE(grouping->fill, 0.92);
+}
+
+TEST(FindRowGroupingTest, DrawnZerosAreRefused) {
+  for (const double sparsity : {0.9, 0.75, 0.5}) {
+    const DenseMatrix drawn = Draw(1024, 512, 1, sparsity, false);
+    EXPECT_FALSE(FindRowGrouping(CsrMatrix::FromDense(drawn)).has_value()) << sparsity;
+  }
+}
+
 // What is found among stored zeros can be grouped, though without them it would not be found.
 TEST(GroupRowsTest, StoredZerosCountAsInFindRowGrouping) {
   CsrMatrix csr{.rows = 64, .cols = 100, .row_offsets = {0}, .col_indices = {}, .values = {}};
