@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "model_loader/files/printable_name.h"
 
@@ -10,12 +11,22 @@ namespace swizzle {
 namespace {
 
 constexpr int64_t kMostFiles = 65536;
+constexpr float kBeyondFinite = 1 << 20;  // more than a vector or a block has entries; sums in FP64 still show the rest
 
 template <typename T>
 std::vector<float> Converted(const NpyArray& array) {
   std::vector<T> elements(array.bytes.size() / sizeof(T));
   if (!elements.empty()) std::memcpy(elements.data(), array.bytes.data(), array.bytes.size());
   return {elements.begin(), elements.end()};
+}
+
+// So that sums and means of scores can be compared.
+void ClampInfinities(std::span<float> scores) {
+  float largest = 0;
+  for (const float score : scores) largest = std::max(largest, std::isinf(score) ? 0.0f : std::abs(score));
+  if (largest == 0) largest = 1;
+  const float bound = std::min(largest * kBeyondFinite, std::numeric_limits<float>::max());
+  for (float& score : scores) score = std::clamp(score, -bound, bound);
 }
 
 StatusOr<NpyArrays> ReadFolder(const std::filesystem::path& folder) {
@@ -72,8 +83,9 @@ StatusOr<std::vector<float>> ScoreFile::Of(std::span<const std::string> names, c
   }
   std::vector<float> scores = array.dtype == DType::kFloat32 ? Converted<float>(array) : Converted<double>(array);
   const auto wrong = std::ranges::find_if(scores, [](float score) { return std::isnan(score); });
-  if (wrong == scores.end()) return scores;
-  return InvalidArgument(what, ": element ", wrong - scores.begin(), " is not a number");
+  if (wrong != scores.end()) return InvalidArgument(what, ": element ", wrong - scores.begin(), " is not a number");
+  ClampInfinities(scores);
+  return scores;
 }
 
 Status ScoreFile::CheckAllUsed() const {

@@ -23,8 +23,9 @@ class ScoreFile {
   // likewise, with _ in place of what a file's name can't hold (/).
   static StatusOr<ScoreFile> Read(const std::filesystem::path& file);
 
-  // The scores of the weight with these names, FP32 or FP64 in the file. INVALID_ARGUMENT, naming the weight, if there
-  // are none, they have another shape, or one is not a number.
+  // The scores of the weight with these names, FP32 or FP64 in the file. All are finite: what is infinite, or is so in
+  // FP32, is 2^20 times the largest other, as far as FP32 goes. INVALID_ARGUMENT, naming the weight, if there are none,
+  // they have another shape, or one is not a number.
   StatusOr<std::vector<float>> Of(std::span<const std::string> names, const Shape& shape);
 
   const NpyArrays& arrays() const { return arrays_; }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <random>
 
 #include "model_loader/pruning/pruner.h"
 #include "tests/support/status_matchers.h"
@@ -53,6 +55,18 @@ TEST(ScoreFile, SaysWhatIsWrong) {
               IsError(StatusCode::kInvalidArgument, "of weight 'net.weight' are missing"));
 }
 
+TEST(ScoreFile, InfiniteScoresLieBeyondAllOthers) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max();
+  const auto scores = [](NpyArray array) {
+    const Shape shape = array.shape;
+    return *ScoreFile({{"net.weight", std::move(array)}}).Of(kNames, shape);
+  };
+  EXPECT_THAT(scores(Floats({4}, {kInfinity, 2, -kInfinity, -3})), ElementsAre(3145728, 2, -3145728, -3));
+  EXPECT_THAT(scores(Floats({3}, {kInfinity, 0, -kInfinity})), ElementsAre(1048576, 0, -1048576));
+  EXPECT_THAT(scores(Floats({3}, {kInfinity, 3e38f, -kMost})), ElementsAre(kMost, 3e38f, -kMost));
+  EXPECT_THAT(scores(Array<double>(DType::kFloat64, {2}, {1e300, 1})), ElementsAre(1048576, 1));
+}
+
 TEST(ScoreFile, AMisspeltArrayIsAnError) {
   ScoreFile scores({{"net.weight", Floats({1}, {1})}, {"net.wieght", Floats({1}, {1})}});
   scores.Skip(kNames);
@@ -89,6 +103,22 @@ TEST(ScoreFile, PruningGoesByScores) {
       for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(weights[i] != 0, scores[i] > 0) << row.name << " " << i;
     }
   }
+}
+
+// Which rows belong together is found in spite of infinite scores, of both signs in one vector, too.
+TEST(ScoreFile, InfiniteScoresDoNotHideTheOthers) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> low(0, 0.1f);
+  std::vector<float> weights(64 * 64, 1.0f), scores(weights.size());
+  const auto wanted = [](int64_t i) { return i / 64 % 4 == i % 64 / 16; };  // rows 0, 4, 8, ... share columns
+  for (int64_t i = 0; i < 64 * 64; ++i) scores[i] = wanted(i) ? 1.0f : low(random);
+  scores[0] = std::numeric_limits<float>::infinity();
+  scores[4 * 64] = -std::numeric_limits<float>::infinity();
+  ScoreFile file({{"net.weight", Floats({64, 64}, scores)}});
+  Pruner pruner({.method = PruneMethod::kShflBw, .vector_rows = 16, .sparsity = 0.75, .scores = file});
+  pruner.Prune({kNames, {64, 64}}, weights);
+  ASSERT_THAT(pruner.CheckResult(), IsOk());
+  for (int64_t i = 0; i < 64 * 64; ++i) EXPECT_EQ(weights[i] != 0, wanted(i)) << i;
 }
 
 TEST(ScoreFile, MissingScoresEndPruning) {
