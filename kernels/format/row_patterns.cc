@@ -1,5 +1,8 @@
 #include "kernels/format/row_patterns.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -62,6 +65,14 @@ RowPatterns::RowPatterns(const WeightMatrix& matrix) : cols_(matrix.size().cols)
     columns_.insert(columns_.end(), cols.begin(), cols.end());
     offsets_.push_back(columns_.size());
   });
+}
+
+RowPatterns::Fingerprint RowPatterns::fingerprint() const {
+  const auto seed = static_cast<XXH64_hash_t>(cols_);
+  const XXH128_hash_t rows = XXH3_128bits_withSeed(offsets_.data(), offsets_.size() * sizeof(offsets_[0]), seed);
+  const XXH128_hash_t all =
+      XXH3_128bits_withSeed(columns_.data(), columns_.size() * sizeof(columns_[0]), rows.low64 ^ rows.high64);
+  return {all.low64, all.high64};
 }
 
 std::vector<uint32_t> RowPatterns::Sorted() const {

@@ -4,6 +4,7 @@
 #ifndef SWIZZLE_KERNELS_FORMAT_ROW_PATTERNS_H_
 #define SWIZZLE_KERNELS_FORMAT_ROW_PATTERNS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,10 @@ class RowPatterns {
   std::span<const uint32_t> Of(uint32_t row) const {
     return std::span(columns_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
   }
+
+  // 128 bits of a hash (XXH3) of all of it, so that equal ones are of equal patterns.
+  using Fingerprint = std::array<uint64_t, 2>;
+  Fingerprint fingerprint() const;
 
   // Rows with equal patterns together, in their own order.
   std::vector<uint32_t> Sorted() const;

@@ -1,11 +1,14 @@
 #include "kernels/format/shfl_bw.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "kernels/base/integers.h"
+#include "kernels/base/mutex.h"
 #include "kernels/format/row_patterns.h"
 #include "kernels/format/structure.h"
 #include "kernels/format/weight_matrix.h"
@@ -141,6 +144,32 @@ class GroupingChoice {
   std::vector<Grouping> groupings_;
 };
 
+// What was found for the patterns asked about last: each row of a table of kernels asks, and so does preparing.
+class FoundGroupings {
+ public:
+  std::optional<RowGrouping> FindOr(const RowPatterns& patterns, const auto& find) {
+    const RowPatterns::Fingerprint key = patterns.fingerprint();
+    {
+      MutexLock lock(mutex_);
+      const auto found = std::ranges::find(kept_, key, &Kept::key);
+      if (found != kept_.end()) return found->grouping;
+    }
+    std::optional<RowGrouping> grouping = find(patterns);
+    MutexLock lock(mutex_);
+    kept_[next_++ % kept_.size()] = {key, grouping};
+    return grouping;
+  }
+
+ private:
+  struct Kept {
+    RowPatterns::Fingerprint key = {};
+    std::optional<RowGrouping> grouping;
+  };
+  Mutex mutex_;
+  std::array<Kept, 16> kept_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 // The columns in which a row of the group is not zero, rising.
 std::vector<uint32_t> ColumnsOf(const DenseMatrix& dense, std::span<const uint32_t> rows) {
   std::vector<uint8_t> used(dense.cols);
@@ -155,11 +184,8 @@ std::vector<uint32_t> ColumnsOf(const DenseMatrix& dense, std::span<const uint32
   return columns;
 }
 
-}  // namespace
-
-std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
-  const RowPatterns patterns(matrix);
-  if (patterns.nonzeros() == 0) return std::nullopt;
+// REQUIRES: there are nonzeros.
+std::optional<RowGrouping> GroupingOf(const RowPatterns& patterns) {
   const std::vector<uint32_t> sorted = patterns.Sorted();
   GroupingChoice choice(patterns);
   for (int64_t vector_rows : kVectorRows) {
@@ -170,6 +196,15 @@ std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
   const GroupingChoice::Grouping* const best = choice.Best();
   if (best == nullptr) return std::nullopt;
   return RowGrouping{best->vector_rows, best->order, choice.Fill(*best)};
+}
+
+}  // namespace
+
+std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix) {
+  static FoundGroupings found;
+  const RowPatterns patterns(matrix);
+  if (patterns.nonzeros() == 0) return std::nullopt;
+  return found.FindOr(patterns, GroupingOf);
 }
 
 StatusOr<std::shared_ptr<const ShflBwMatrix>> GroupRows(const WeightMatrix& matrix) {

@@ -81,7 +81,7 @@ struct ShflBwMatrix {
 // stand, or those together that are nonzero in the same columns, or in nearly the same ones where that stores markedly
 // less, as of vectors of which some entries are zero, too. Of lengths that store about as much, the longest. None where
 // there is no such grouping, as of drawn zeros. O(nnz + rows log rows), and O(rows^2 * cols / 1024) for rows that are
-// alike without being equal.
+// alike without being equal; O(nnz) where the same patterns were among the last asked about. Thread-safe.
 std::optional<RowGrouping> FindRowGrouping(const WeightMatrix& matrix);
 
 // The matrix in these groups, or as it is where it is in some; INVALID_ARGUMENT where there are none. A zero that the

@@ -240,6 +240,26 @@ TEST(FindRowGroupingTest, DrawnZerosAreRefused) {
   }
 }
 
+// Answers are kept for a while: asked again, late or soon, and between other patterns of as many nonzeros.
+TEST(FindRowGroupingTest, AnswersAreOfThePatternsAskedAbout) {
+  std::vector<WeightMatrix> matrices;
+  for (int64_t cols = 40; cols < 64; ++cols) matrices.push_back(WeightMatrix(Draw(64, cols, 16, 0.8, true)));
+  matrices.push_back(CsrMatrix{2, 4, {0, 1, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
+  matrices.push_back(CsrMatrix{2, 4, {0, 3, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
+  matrices.push_back(CsrMatrix{2, 5, {0, 3, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
+  std::vector<std::optional<RowGrouping>> first;
+  for (const WeightMatrix& matrix : matrices) first.push_back(FindRowGrouping(matrix));
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    for (int again = 0; again < 2; ++again) {
+      const std::optional<RowGrouping> found = FindRowGrouping(matrices[i]);
+      ASSERT_EQ(found.has_value(), first[i].has_value()) << i;
+      if (!found) continue;
+      EXPECT_EQ(found->row_order, first[i]->row_order) << i;
+      EXPECT_EQ(found->vector_rows, first[i]->vector_rows) << i;
+    }
+  }
+}
+
 // What is found among stored zeros can be grouped, though without them it would not be found.
 TEST(GroupRowsTest, StoredZerosCountAsInFindRowGrouping) {
   CsrMatrix csr{.rows = 64, .cols = 100, .row_offsets = {0}, .col_indices = {}, .values = {}};
