@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/format/shfl_bw.h"
 #include "kernels/format/structure.h"
 
 namespace swizzle::pack {
@@ -14,6 +15,10 @@ std::vector<Format> FormatsToPackIn(const Layer& layer, const WeightMatrix& matr
   std::vector<Format> formats =
       FormatsThatHold(DetectStructure(matrix, IsWindowed(layer.op) ? layer.window().taps() : 1));
   std::erase_if(formats, [](Format format) { return !IsSparse(format) || !HasValues(format); });
+  // Rows that are alike without being equal are no pattern that a structure tells of.
+  constexpr Format kGroups = ShflBwMatrix::kFormat;
+  const bool has_groups = std::ranges::find(formats, kGroups) != formats.end();
+  if (!has_groups && FindRowGrouping(matrix)) formats.push_back(kGroups);
   return formats;
 }
 

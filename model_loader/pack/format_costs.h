@@ -10,7 +10,7 @@
 
 namespace swizzle::pack {
 
-// Those that hold the layer's weight, by its structure. REQUIRES: it is sparse.
+// Those that hold the layer's weight, by its structure or since its rows are alike. REQUIRES: it is sparse.
 std::vector<Format> FormatsToPackIn(const Layer& layer, const WeightMatrix& matrix);
 
 struct FormatCost {

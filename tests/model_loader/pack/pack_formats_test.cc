@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/format/csr.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/packed/packed_writer.h"
@@ -78,13 +79,28 @@ TEST_F(PackFormats, InspectSaysWhatEachTakesOfAnEncoder) {
 }
 
 // A linear layer of scattered zeros, whose blocks are mostly filling.
-Network Linear() {
+Network Linear(int64_t rows = 64) {
   swizzle::testing::NetworkBuilder builder(1, 0);
-  const int input = builder.Value("x", 128), output = builder.Linear(input, 64, 0.9);
+  const int input = builder.Value("x", 128), output = builder.Linear(input, rows, 0.9);
   const NetworkPort from = builder.Port(input, "x"), to = builder.Port(output, "y");
   Network network = builder.Finish();
   network.inputs = {from}, network.outputs = {to};
   return network;
+}
+
+// As of weights that were rounded: some of what pruning kept of a vector is zero.
+TEST_F(PackFormats, AutoGroupsRowsThatAreAlike) {
+  network_ = Linear(128);
+  DenseMatrix dense{128, 128, std::vector<float>(128 * 128)};
+  for (const int64_t col : {3, 4, 5, 17, 40, 41, 42, 43, 77, 90, 91, 92, 111}) {
+    for (int64_t row = 0; row < 128; ++row) dense.values[row * 128 + col] = (row * 13 + col) % 41 == 0 ? 0.0f : 1.0f;
+  }
+  network_.weights[0].matrix = CsrMatrix::FromDense(dense);
+  Pack("auto");
+  const auto model = LoadModel(folder_ / "p.swz");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->network.weights[0].format(), Format::kShflBw);
+  EXPECT_EQ(model->network.weights[0].ToDense().values, dense.values);
 }
 
 TEST_F(PackFormats, SaysWhatAutoWouldTakeWhereANamedFormatTakesFarMore) {
