@@ -108,8 +108,11 @@ class GroupingChoice {
   // were offered.
   void OfferLikeRows() {
     if (const Grouping* best = Best(); best != nullptr && Fill(*best) >= kNearlyFull) return;
+    constexpr int64_t kMostWork = int64_t{1} << 31;  // words of 64 columns: seconds
+    const int64_t shortest = std::ranges::min(kVectorRows), words = CeilDiv<int64_t>(patterns_.cols(), 64);
+    if (patterns_.rows() > kMostWork / (words * CeilDiv(patterns_.rows(), shortest))) return;
     const LikeRows like(patterns_);
-    if (!like.Any(std::ranges::min(kVectorRows))) return;
+    if (!like.Any(shortest)) return;
     for (int64_t vector_rows : kVectorRows) {
       const double most = MostEntries(vector_rows);
       if (most < nonzeros_) continue;
@@ -144,11 +147,11 @@ class GroupingChoice {
   std::vector<Grouping> groupings_;
 };
 
-// What was found for the patterns asked about last: each row of a table of kernels asks, and so does preparing.
+// What was found for the patterns asked about last: each row of a table of kernels asks.
 class FoundGroupings {
  public:
   std::optional<RowGrouping> FindOr(const RowPatterns& patterns, const auto& find) {
-    const RowPatterns::Fingerprint key = patterns.fingerprint();
+    const Key key = {patterns.fingerprint(), {patterns.rows(), patterns.cols(), patterns.nonzeros()}};
     {
       MutexLock lock(mutex_);
       const auto found = std::ranges::find(kept_, key, &Kept::key);
@@ -161,8 +164,9 @@ class FoundGroupings {
   }
 
  private:
+  using Key = std::pair<RowPatterns::Fingerprint, std::array<int64_t, 3>>;
   struct Kept {
-    RowPatterns::Fingerprint key = {};
+    Key key = {};
     std::optional<RowGrouping> grouping;
   };
   Mutex mutex_;

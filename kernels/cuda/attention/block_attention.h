@@ -7,7 +7,7 @@
 // a ring of stages ahead. Two warpgroups have 64 queries each; the product of the queries with the next keys runs
 // beside that of the weights with the values, and an online softmax beside both.
 //
-// A query without keys gets zeros. Operands must be finite, the scale positive.
+// A query without keys gets zeros. A sequence's results take its own operands to be finite. The scale is positive.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_BLOCK_ATTENTION_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_BLOCK_ATTENTION_H_
 

@@ -240,24 +240,38 @@ TEST(FindRowGroupingTest, DrawnZerosAreRefused) {
   }
 }
 
-// Answers are kept for a while: asked again, late or soon, and between other patterns of as many nonzeros.
+// Answers are kept for a while: asked late or soon again, each is of its own matrix, whose groups it fills.
 TEST(FindRowGroupingTest, AnswersAreOfThePatternsAskedAbout) {
-  std::vector<WeightMatrix> matrices;
-  for (int64_t cols = 40; cols < 64; ++cols) matrices.push_back(WeightMatrix(Draw(64, cols, 16, 0.8, true)));
-  matrices.push_back(CsrMatrix{2, 4, {0, 1, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
-  matrices.push_back(CsrMatrix{2, 4, {0, 3, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
-  matrices.push_back(CsrMatrix{2, 5, {0, 3, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}});
-  std::vector<std::optional<RowGrouping>> first;
-  for (const WeightMatrix& matrix : matrices) first.push_back(FindRowGrouping(matrix));
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    for (int again = 0; again < 2; ++again) {
-      const std::optional<RowGrouping> found = FindRowGrouping(matrices[i]);
-      ASSERT_EQ(found.has_value(), first[i].has_value()) << i;
-      if (!found) continue;
-      EXPECT_EQ(found->row_order, first[i]->row_order) << i;
-      EXPECT_EQ(found->vector_rows, first[i]->vector_rows) << i;
+  std::vector<DenseMatrix> matrices;
+  for (int64_t cols = 40; cols < 64; ++cols) matrices.push_back(Draw(64, cols, 16, 0.8, true));
+  for (int turn = 0; turn < 2; ++turn) {
+    for (const DenseMatrix& dense : matrices) {
+      for (int again = 0; again < 2; ++again) {
+        const std::optional<RowGrouping> found = FindRowGrouping(WeightMatrix(dense));
+        ASSERT_TRUE(found.has_value()) << dense.cols;
+        EXPECT_EQ(found->vector_rows, 16) << dense.cols;
+        EXPECT_EQ(found->fill, 1.0) << dense.cols;
+        const ShflBwMatrix grouped = ShflBwMatrix::FromDense(dense, found->vector_rows, found->row_order);
+        EXPECT_EQ(static_cast<int64_t>(grouped.values.size()), WeightMatrix(dense).nnz()) << dense.cols;
+      }
     }
   }
+}
+
+// The same columns in the same order, of rows of other lengths.
+TEST(FindRowGroupingTest, LengthsOfRowsCount) {
+  CsrMatrix ones_and_sevens{32, 8, {0}, {}, std::vector<float>(128, 1.0f)};
+  for (uint32_t i = 0; i < 128; ++i) ones_and_sevens.col_indices.push_back(i % 8);
+  CsrMatrix eights_and_none = ones_and_sevens;
+  for (uint32_t pair = 0; pair < 16; ++pair) {
+    for (const uint32_t end : {8 * pair + 1, 8 * pair + 8}) ones_and_sevens.row_offsets.push_back(end);
+    for (const uint32_t end : {8 * pair + 8, 8 * pair + 8}) eights_and_none.row_offsets.push_back(end);
+  }
+  const auto first = FindRowGrouping(WeightMatrix(ones_and_sevens)),
+             second = FindRowGrouping(WeightMatrix(eights_and_none));
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->row_order[0], 0u);   // rows of one column come before those of others
+  EXPECT_EQ(second->row_order[0], 1u);  // rows of none before those of eight
 }
 
 // What is found among stored zeros can be grouped, though without them it would not be found.
