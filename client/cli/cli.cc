@@ -1,6 +1,7 @@
 #include "client/cli/cli.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
@@ -23,11 +24,15 @@ constexpr int kMaxConcurrency = 1024;  // each request in flight has a thread
 // CLI11's own checks print the largest double, in 309 digits, as the end of the range. Numbers are parsed after these.
 std::string IsPositive(const std::string& number) {
   double value = 1;
-  return !absl::SimpleAtod(number, &value) || value > 0 ? "" : absl::StrCat(number, " is not more than 0");
+  if (!absl::SimpleAtod(number, &value)) return "";
+  if (!std::isfinite(value)) return absl::StrCat(number, " is not finite");
+  return value > 0 ? "" : absl::StrCat(number, " is not more than 0");
 }
 std::string IsNotNegative(const std::string& number) {
   double value = 0;
-  return !absl::SimpleAtod(number, &value) || value >= 0 ? "" : absl::StrCat(number, " is less than 0");
+  if (!absl::SimpleAtod(number, &value)) return "";
+  if (!std::isfinite(value)) return absl::StrCat(number, " is not finite");
+  return value >= 0 ? "" : absl::StrCat(number, " is less than 0");
 }
 
 using Command = std::function<absl::Status(Client&, Terminal&)>;

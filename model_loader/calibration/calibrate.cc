@@ -101,7 +101,7 @@ class CalibratedPruning {
     const auto empty = std::ranges::find_if(*inputs, [](const TensorView& input) { return input.bytes.empty(); });
     if (empty != inputs->end()) {
       const std::string& name = run_.program.inputs()[static_cast<size_t>(empty - inputs->begin())].name;
-      return InvalidArgument("calibration: input '", name, "' has no rows");
+      return InvalidArgument("calibration: input '", name, "' is empty: ", ShapeText(empty->shape));
     }
     bool shared = false;
     for (const auto& [name, weight] : weights_) {
@@ -174,6 +174,7 @@ class CalibratedPruning {
       if (weight->replaced.data == nullptr) {
         const auto moments = [&] { return MomentsAt(node, i, given, memory, stream); };
         SWIZZLE_RETURN_IF_ERROR(Prune(*weight, moments));
+        weight->others.reset();
         SWIZZLE_ASSIGN_OR_RETURN(weight->replaced, memory.Allocate(given[i].dtype, given[i].shape));
         std::ranges::copy(weight->named->elements, weight->replaced.Mutable<float>().begin());
       }

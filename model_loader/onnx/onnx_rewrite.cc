@@ -54,7 +54,7 @@ bool HasOutputsLast(const onnx::NodeProto& node, int input) {
 }
 
 bool IsConstant(const onnx::NodeProto& node) {
-  return node.op_type() == "Constant" && node.input_size() == 0 && node.output_size() == 1;
+  return node.op_type() == "Constant" && IsStandard(node) && node.input_size() == 0 && node.output_size() == 1;
 }
 
 // How the nodes of a graph use one initializer or Constant node.
@@ -85,7 +85,7 @@ class UsageFinder {
  private:
   void Visit(const onnx::NodeProto& node) {
     if (IsConstant(node)) source_[node.output(0)] = node.output(0);
-    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1) {
+    if (node.op_type() == "Identity" && IsStandard(node) && node.input_size() == 1 && node.output_size() == 1) {
       if (const auto source = source_.find(node.input(0)); source != source_.end()) {
         source_[node.output(0)] = source->second;
       }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <string>
 
@@ -40,13 +41,17 @@ std::string CheckPageEnding(const std::string& file) {
 // CLI11's own check prints the largest double, in 309 digits, as the end of the range. The number is parsed after it.
 std::string IsNotNegative(const std::string& number) {
   double value = 0;
-  return !absl::SimpleAtod(number, &value) || value >= 0 ? "" : number + " is less than 0";
+  if (!absl::SimpleAtod(number, &value)) return "";
+  return !std::isfinite(value) ? number + " is not finite" : value >= 0 ? "" : number + " is less than 0";
 }
 
 // Threads wait for each other by spinning: more of them than processors took a hundred times as long.
-std::string AtMostAvailable(std::string& threads) {
+std::string AtMostProcessors(std::string& threads) {
   int count = 0;
-  if (absl::SimpleAtoi(threads, &count)) threads = std::to_string(std::min(count, AffinityCpus()));
+  if (!absl::SimpleAtoi(threads, &count) || count < 0 || count > kMaxThreads) {
+    return threads + " is no number from 0 to " + std::to_string(kMaxThreads);
+  }
+  threads = std::to_string(std::min(count, AffinityCpus()));
   return "";
 }
 
@@ -103,11 +108,11 @@ class Flags {
   }
 
   static void AddThreads(CLI::App* app, int& threads) {
-    app->add_option("--threads", threads, "Threads to run on, of those that this process may use; 0: all")
+    app->add_option("--threads", threads,
+                    "Threads to run on, no more than processors; 0: all that this process may use")
         ->type_name("N")
         ->capture_default_str()
-        ->check(CLI::Range(0, kMaxThreads).description(""))
-        ->transform(CLI::Validator(AtMostAvailable, ""));
+        ->transform(CLI::Validator(AtMostProcessors, ""));
   }
 
   static void AddDevice(CLI::App* app, std::string& device, const std::string& help) {

@@ -107,7 +107,7 @@ void Pruner::PruneMatrix(const WeightView& weights, PruneRecord& record) const {
   };
   PruneBy(options_.method, weights);
   record.kept = share(weights.values);
-  if (options_.method == PruneMethod::kMagnitude && weights.scores.empty()) return;
+  if (options_.method == PruneMethod::kMagnitude && !options_.scores) return;
   record.kept_by_magnitude = kept_by(PruneMethod::kMagnitude);
   record.kept_by_vectors = kept_by(PruneMethod::kVectorWise);
   record.kept_by_blocks = kept_by(PruneMethod::kBlock);
@@ -164,7 +164,7 @@ Status Pruner::CheckResult() const {
   const auto unmatched = std::find(skip_matched_.begin(), skip_matched_.end(), false);
   if (unmatched == skip_matched_.end()) return options_.scores ? options_.scores->CheckAllUsed() : Status();
   return InvalidArgument("the pattern to skip '", options_.skip[unmatched - skip_matched_.begin()],
-                         "' matches no layer's name; swizzle-pack inspect lists them");
+                         "' matches no layer's name; swizzle-pack inspect -o json lists them");
 }
 
 void PruneNetwork(Network& network, Pruner& pruner) {

@@ -74,6 +74,7 @@ TEST_F(CliTest, NumbersThatCannotBeAreCalledThat) {
     EXPECT_LT(outcome.err.size(), 120u);
   }
   EXPECT_EQ(Run({"infer", "echo", "--top=0"}).code, kExitUsage);
+  EXPECT_THAT(Run({"bench", "echo", "--duration=inf"}).err, HasSubstr("inf is not finite"));
 }
 
 TEST_F(CliTest, HealthAnswersByExitCode) {

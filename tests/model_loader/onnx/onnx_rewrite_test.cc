@@ -132,9 +132,13 @@ TEST(OnnxRewrite, SharedWeightsCountOnceAndOnlyWhereEveryUseIsOne) {
 
 TEST(OnnxRewrite, WhatOtherOperatorsOrSubgraphsReadIsLeftAlone) {
   ModelBuilder builder;
-  for (const char* name : {"of_others", "read_inside", "returned_inside", "weight"}) builder.Initializer(name, {4, 4});
+  for (const char* name : {"of_others", "renamed", "read_inside", "returned_inside", "weight"}) {
+    builder.Initializer(name, {4, 4});
+  }
   builder.Initializer("stack", {2, 4, 4});
   builder.Node("MatMul", "others", {"x", "of_others"}).set_domain("my.ops");
+  builder.Node("Identity", "alias", {"renamed"}).set_domain("my.ops");
+  builder.Node("MatMul", "aliased", {"x", "renamed"});
   builder.Node("MatMul", "first", {"x", "read_inside"});
   builder.Node("MatMul", "second", {"first.out", "returned_inside"});
   builder.Node("MatMul", "third", {"second.out", "weight"}).set_domain("ai.onnx");

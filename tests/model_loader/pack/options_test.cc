@@ -172,6 +172,8 @@ TEST(Options, MistakesAreOneLine) {
 TEST(Options, NumbersBelowNoughtAreCalledThat) {
   EXPECT_EQ(Parse({"validate", "a.onnx", "b.swz", "--tolerance=-1"}).text,
             "swizzle-pack: --tolerance: -1 is less than 0 (see --help)\n");
+  EXPECT_THAT(Parse({"validate", "a.onnx", "b.swz", "--tolerance=inf"}).text, HasSubstr("inf is not finite"));
+  EXPECT_THAT(Parse({"inspect", "a.onnx", "--threads=1025"}).text, HasSubstr("1025 is no number from 0 to 1024"));
 }
 
 }  // namespace
