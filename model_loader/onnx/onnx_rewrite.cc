@@ -286,6 +286,14 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   return Serialise(proto);
 }
 
+bool IsQuantisedOnnx(std::span<const std::byte> model) {
+  const StatusOr<onnx::ModelProto> proto = Parse(model);
+  const auto quantises = [](const onnx::NodeProto& node) {
+    return node.op_type().find("QuantizeLinear") != std::string::npos || node.op_type().starts_with("QLinear");
+  };
+  return proto.ok() && std::ranges::any_of(proto->graph().node(), quantises);
+}
+
 StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
                                            const ReadOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));

@@ -38,6 +38,10 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
     std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
     const ReadOptions& options = {});
 
+// Whether some of its operators make whole numbers of real ones or the other way round, so that what it multiplies with
+// is seldom FP32. False for what is no model.
+bool IsQuantisedOnnx(std::span<const std::byte> model);
+
 // A model whose initializers lie apart: that of tensors[i] in the external file called "i".
 struct DetachedModel {
   std::vector<std::byte> model;

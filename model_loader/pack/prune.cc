@@ -142,6 +142,9 @@ Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner
   std::filesystem::path kept;
   SWIZZLE_ASSIGN_OR_RETURN(model, calibrated ? CalibratedOnnx(command, model, file.options, terminal, pruner, kept)
                                              : RewriteOnnxWeights(model, prune, file.options));
+  if (pruner.records().empty() && IsQuantisedOnnx(model)) {
+    return InvalidArgument("its weights are whole numbers already; prune the FP32 model, and quantize what that gives");
+  }
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(WritePruned(command, model));
   RemoveKept(command, kept);

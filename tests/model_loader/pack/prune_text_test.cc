@@ -69,6 +69,16 @@ TEST_F(PruneText, LeavesWhatElseLiesBesideTheOutput) {
   EXPECT_TRUE(std::filesystem::exists(kept / "of another run"));
 }
 
+TEST_F(PruneText, WholeNumbersAreCalledThat) {
+  swizzle::testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Output("y").Node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+  PruneCommand command;
+  command.model = folder_ / "m.onnx";
+  ASSERT_TRUE(WriteFileAtomically(command.model, builder.Node("MatMulInteger", {"q", "w"}, {"y"}).Bytes()).ok());
+  command.sparsity = 0.5;
+  EXPECT_THAT(Prune(command), HasSubstr("prune the FP32 model"));
+}
+
 TEST_F(PruneText, NamesAFileOnce) {
   const std::string missing = folder_ / "none.onnx", scores = folder_ / "none.npz";
   PruneCommand command;
