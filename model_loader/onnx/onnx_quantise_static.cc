@@ -332,10 +332,8 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
     return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers by channel need opset ",
                          kFirstOpset, ": export it anew");
   }
-  for (const auto& node : proto.graph().node()) {
-    if (node.op_type().find("QuantizeLinear") != std::string::npos || node.op_type().starts_with("QLinear")) {
-      return InvalidArgument("it is quantised already; start from the FP32 model");
-    }
+  if (HasQuantisingNodes(proto.graph())) {
+    return InvalidArgument("it is quantised already; start from the FP32 model");
   }
   QuantisedOnnx made;
   SWIZZLE_ASSIGN_OR_RETURN(made.layers, StaticQuantiser(proto, activations, skips).Run());

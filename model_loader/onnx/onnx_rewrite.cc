@@ -37,10 +37,8 @@ int64_t GroupOf(const onnx::NodeProto& conv) {
   return 1;
 }
 
-bool IsStandard(const onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
-
 bool IsWeightInput(const onnx::NodeProto& node, int input) {
-  if (!IsStandard(node)) return false;
+  if (!IsDefaultDomain(node.domain())) return false;
   if (node.op_type() == "Conv") return input == 1 && GroupOf(node) == 1;
   if (node.op_type() == "Gemm") return input == 1;
   return node.op_type() == "MatMul";
@@ -54,7 +52,8 @@ bool HasOutputsLast(const onnx::NodeProto& node, int input) {
 }
 
 bool IsConstant(const onnx::NodeProto& node) {
-  return node.op_type() == "Constant" && IsStandard(node) && node.input_size() == 0 && node.output_size() == 1;
+  return node.op_type() == "Constant" && IsDefaultDomain(node.domain()) && node.input_size() == 0 &&
+         node.output_size() == 1;
 }
 
 // How the nodes of a graph use one initializer or Constant node.
@@ -85,7 +84,8 @@ class UsageFinder {
  private:
   void Visit(const onnx::NodeProto& node) {
     if (IsConstant(node)) source_[node.output(0)] = node.output(0);
-    if (node.op_type() == "Identity" && IsStandard(node) && node.input_size() == 1 && node.output_size() == 1) {
+    if (node.op_type() == "Identity" && IsDefaultDomain(node.domain()) && node.input_size() == 1 &&
+        node.output_size() == 1) {
       if (const auto source = source_.find(node.input(0)); source != source_.end()) {
         source_[node.output(0)] = source->second;
       }
@@ -288,10 +288,7 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
 
 bool IsQuantisedOnnx(std::span<const std::byte> model) {
   const StatusOr<onnx::ModelProto> proto = Parse(model);
-  const auto quantises = [](const onnx::NodeProto& node) {
-    return node.op_type().find("QuantizeLinear") != std::string::npos || node.op_type().starts_with("QLinear");
-  };
-  return proto.ok() && std::ranges::any_of(proto->graph().node(), quantises);
+  return proto.ok() && HasQuantisingNodes(proto->graph());
 }
 
 StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,

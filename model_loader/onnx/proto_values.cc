@@ -1,5 +1,6 @@
 #include "model_loader/onnx/proto_values.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "model_loader/onnx/sparse_tensor.h"
@@ -97,6 +98,12 @@ std::vector<T> CopyList(const Field& field) {
 }
 
 }  // namespace
+
+bool HasQuantisingNodes(const onnx::GraphProto& graph) {
+  return std::ranges::any_of(graph.node(), [](const onnx::NodeProto& node) {
+    return node.op_type().find("QuantizeLinear") != std::string::npos || node.op_type().starts_with("QLinear");
+  });
+}
 
 Status NotOnnx(std::span<const std::byte> bytes, std::string_view why) {
   const auto& magic = PackedPrefix::kMagic;

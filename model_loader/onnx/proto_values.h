@@ -17,6 +17,9 @@ namespace swizzle {
 // Both names of the domain of ONNX's own operators.
 inline bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
+// Whether operators make whole numbers of real ones, or the other way round.
+bool HasQuantisingNodes(const onnx::GraphProto& graph);
+
 // The error for bytes that are no ONNX model. `why` follows it, where their beginning does not tell what else they are.
 Status NotOnnx(std::span<const std::byte> bytes, std::string_view why = "");
 
