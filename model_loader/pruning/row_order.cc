@@ -5,6 +5,9 @@
 #include <random>
 
 #include "kernels/base/integers.h"
+#include "kernels/format/csr.h"
+#include "kernels/format/row_patterns.h"
+#include "kernels/format/weight_matrix.h"
 #include "model_loader/pruning/magnitude.h"
 #include "model_loader/pruning/vectors.h"
 
@@ -15,35 +18,16 @@ constexpr int kMostIterations = 10;
 constexpr uint32_t kSeed = 20220710;
 
 // For each row the columns that an unstructured mask keeps.
-class Masks {
- public:
-  Masks(const WeightView& weights, double density) : cols_(weights.cols) {
-    std::vector<float> kept(weights.values.begin(), weights.values.end());
-    PruneSmallest(kept, 1.0 - std::min(1.0, density), weights.scores);
-    for (int64_t row = 0; row < weights.rows; ++row) {
-      for (int64_t col = 0; col < cols_; ++col) {
-        if (kept[row * cols_ + col] != 0.0f) columns_.push_back(static_cast<uint32_t>(col));
-      }
-      offsets_.push_back(columns_.size());
-    }
-  }
-
-  int64_t rows() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  int64_t cols() const { return cols_; }
-  std::span<const uint32_t> Of(int64_t row) const {
-    return std::span(columns_).subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
-  }
-
- private:
-  const int64_t cols_;
-  std::vector<size_t> offsets_ = {0};
-  std::vector<uint32_t> columns_;
-};
+RowPatterns MasksOf(const WeightView& weights, double density) {
+  DenseMatrix kept{weights.rows, weights.cols, {weights.values.begin(), weights.values.end()}};
+  PruneSmallest(kept.values, 1.0 - std::min(1.0, density), weights.scores);
+  return RowPatterns(WeightMatrix(CsrMatrix::FromDense(kept)));
+}
 
 // k-means over the masks with groups of given sizes.
 class BalancedClusters {
  public:
-  BalancedClusters(const Masks& masks, int64_t vector_rows)
+  BalancedClusters(const RowPatterns& masks, int64_t vector_rows)
       : masks_(masks),
         vector_rows_(vector_rows),
         groups_(CeilDiv(masks.rows(), vector_rows)),
@@ -149,7 +133,7 @@ class BalancedClusters {
     return nearness.size() < 2 ? 0.0f : first - second;
   }
 
-  const Masks& masks_;
+  const RowPatterns& masks_;
   const int64_t vector_rows_, groups_;
   std::vector<float> means_;
   std::vector<int64_t> group_of_;
@@ -169,7 +153,7 @@ std::vector<uint32_t> FindRowOrder(const WeightView& weights, int64_t vector_row
   std::iota(best.begin(), best.end(), 0u);
   if (weights.rows <= vector_rows || weights.cols == 0) return best;
   double most = Kept(weights, best, vector_rows, sparsity);
-  const Masks masks(weights, 2 * (1 - sparsity));
+  const RowPatterns masks = MasksOf(weights, 2 * (1 - sparsity));
   BalancedClusters clusters(masks, vector_rows);
   for (int i = 0; i < kMostIterations && clusters.Iterate(); ++i) {
     std::vector<uint32_t> order = clusters.Order();
