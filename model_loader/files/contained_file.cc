@@ -1,15 +1,56 @@
 #include "model_loader/files/contained_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace swizzle {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Not blocking: a pipe would wait for its writer.
+constexpr int kReadOnly = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+// A blob is called after the SHA-1 or the SHA-256 of its content.
+bool IsBlobName(std::string_view name) {
+  return (name.size() == 40 || name.size() == 64) &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool IsSameFolder(const FileDescriptor& a, const FileDescriptor& b) {
+  struct stat of_a, of_b;
+  return a.is_open() && b.is_open() && fstat(a.get(), &of_a) == 0 && fstat(b.get(), &of_b) == 0 &&
+         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+// What the link `name` in `parent` shows, if that is a blob of the store. It is opened within the store, so that a link
+// that is changed meanwhile leads nowhere else.
+FileDescriptor OpenBlob(const FileDescriptor& parent, const std::string& name, const fs::path& blobs) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t size = readlinkat(parent.get(), name.c_str(), text.data(), text.size());
+  if (size <= 0) return {};
+  const fs::path target(std::string(text.data(), static_cast<size_t>(size)));
+  const std::string blob = target.filename().string();
+  if (!IsBlobName(blob) || !target.has_parent_path()) return {};
+  const FileDescriptor shown(openat(parent.get(), target.parent_path().c_str(), kFolder));
+  const FileDescriptor store(open(blobs.c_str(), kFolder | O_NOFOLLOW));
+  if (!IsSameFolder(shown, store)) {
+    errno = ELOOP;
+    return {};
+  }
+  return FileDescriptor(openat(store.get(), blob.c_str(), kReadOnly));
+}
 
 // The components of a location that stays below its folder; none if it does not.
 std::vector<std::string> Components(const std::string& location) {
@@ -38,29 +79,39 @@ Status OpenError(const std::string& file) {
   return MakeError(absl::ErrnoToStatusCode(error), file, " cannot be opened: ", std::strerror(error));
 }
 
-StatusOr<FileDescriptor> OpenBelow(const std::filesystem::path& folder, const std::string& location,
-                                   const std::string& file) {
+StatusOr<FileDescriptor> OpenBelow(const ModelFolder& folder, const std::string& location, const std::string& file) {
   std::vector<std::string> components = Components(location);
   if (components.empty()) {
     return InvalidArgument(file, " is not below the model's folder: it must be a relative path without '..'");
   }
   const std::string name = std::move(components.back());
   components.pop_back();
-  FileDescriptor parent(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor parent(open(folder.path.c_str(), kFolder));
   for (const std::string& component : components) {
     if (!parent.is_open()) break;
-    parent = FileDescriptor(openat(parent.get(), component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    parent = FileDescriptor(openat(parent.get(), component.c_str(), kFolder | O_NOFOLLOW));
   }
   if (!parent.is_open()) return OpenError(file);
-  // Not blocking: a pipe would wait for its writer.
-  FileDescriptor opened(openat(parent.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  FileDescriptor opened(openat(parent.get(), name.c_str(), kReadOnly));
+  if (!opened.is_open() && errno == ELOOP && !folder.blobs.empty()) opened = OpenBlob(parent, name, folder.blobs);
   if (!opened.is_open()) return OpenError(file);
   return opened;
 }
 
 }  // namespace
 
-StatusOr<ContainedFile> ContainedFile::Open(const std::filesystem::path& folder, const std::string& location,
+ModelFolder ModelFolder::Of(const fs::path& file) {
+  ModelFolder folder{file.has_parent_path() ? file.parent_path() : ".", {}};
+  std::error_code error;
+  if (!fs::is_symlink(fs::symlink_status(file, error))) return folder;
+  const fs::path blob = fs::canonical(file, error);
+  if (!error && IsBlobName(blob.filename().string()) && blob.parent_path().filename() == "blobs") {
+    folder.blobs = blob.parent_path();
+  }
+  return folder;
+}
+
+StatusOr<ContainedFile> ContainedFile::Open(const ModelFolder& folder, const std::string& location,
                                             const std::string& what) {
   const std::string file = Concat(what, " '", location, "'");
   SWIZZLE_ASSIGN_OR_RETURN(FileDescriptor opened, OpenBelow(folder, location, file));

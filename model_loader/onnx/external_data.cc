@@ -53,7 +53,7 @@ StatusOr<Range> ParseRange(const onnx::TensorProto& proto) {
 
 StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& proto, int64_t bytes,
                                                     const std::string& what) {
-  if (folder_.empty() && elements_ == nullptr) {
+  if (folder_.path.empty() && elements_ == nullptr) {
     return Unimplemented(what,
                          " lies in an external file; save the model with its data inside "
                          "(onnx.save_model(..., save_as_external_data=False))");

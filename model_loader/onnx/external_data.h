@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,9 +23,9 @@ class ExternalData {
   // What gives the elements of a location in place of a file.
   using Elements = std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)>;
 
-  // Of a model in `folder`, which may itself be reached through links. Empty: there is no folder, and every read is
-  // UNIMPLEMENTED, unless there are `elements`. At most `max_bytes` are read in all.
-  ExternalData(std::filesystem::path folder, int64_t max_bytes, Elements elements = nullptr)
+  // Of a model in `folder`. Where that has no path every read is UNIMPLEMENTED, unless there are `elements`. At most
+  // `max_bytes` are read in all.
+  ExternalData(ModelFolder folder, int64_t max_bytes, Elements elements = nullptr)
       : folder_(std::move(folder)), elements_(std::move(elements)), bytes_left_(max_bytes) {}
 
   // The elements of `proto`, which take `bytes`. Its keys are location, offset (absent: 0), length (absent: `bytes`)
@@ -36,7 +35,7 @@ class ExternalData {
   StatusOr<std::vector<std::byte>> Read(const onnx::TensorProto& proto, int64_t bytes, const std::string& what);
 
  private:
-  const std::filesystem::path folder_;
+  const ModelFolder folder_;
   const Elements elements_;
   int64_t bytes_left_;
   // The file that was read last: most models have one for all tensors.

@@ -377,7 +377,7 @@ Status ReadSequences(Graph& graph) {
 
 ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
   ReadOptions options;
-  options.external_folder = file.has_parent_path() ? file.parent_path() : ".";
+  options.external_folder = ModelFolder::Of(file);
   return options;
 }
 

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "model_loader/files/contained_file.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/graph/operator_table.h"
 
@@ -35,7 +36,7 @@ struct ReadOptions {
   int64_t max_sparse_bytes = (int64_t{1} << 31) - 1;  // all sparse initializers together, once dense
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
-  std::filesystem::path external_folder;  // the model's own; empty: external data is refused
+  ModelFolder external_folder = {};                   // the model's own; without a path: external data is refused
   // In place of files: the bytes of a tensor's elements, by its location. Null: there are files.
   std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)> external_elements;
   int64_t min_opset = kMinOpset;

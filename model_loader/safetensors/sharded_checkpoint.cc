@@ -42,7 +42,7 @@ StatusOr<Shards> ParseIndex(std::string_view text) {
   return shards;
 }
 
-StatusOr<std::vector<std::byte>> ReadShard(const std::filesystem::path& folder, const std::string& name) {
+StatusOr<std::vector<std::byte>> ReadShard(const ModelFolder& folder, const std::string& name) {
   SWIZZLE_ASSIGN_OR_RETURN(const ContainedFile file, ContainedFile::Open(folder, name, "the shard"));
   if (file.bytes() > kMaxFileBytes) {
     return MakeError(StatusCode::kResourceExhausted, "the shard '", name, "' has ", file.bytes(),
@@ -75,12 +75,12 @@ StatusOr<TensorMap> ReadShards(const std::filesystem::path& index) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(index, kMaxIndexBytes));
   const auto shards = ParseIndex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!shards.ok()) return Annotate(shards.status(), index.string());
-  const std::filesystem::path folder = index.has_parent_path() ? index.parent_path() : ".";
+  const ModelFolder folder = ModelFolder::Of(index);
   TensorMap tensors;
   for (const auto& [name, expected] : *shards) {
     const auto shard = ReadShard(folder, name);
     if (!shard.ok()) return Annotate(shard.status(), index.string());
-    SWIZZLE_RETURN_IF_ERROR(Annotate(AddShard(*shard, expected, tensors), (folder / name).string()));
+    SWIZZLE_RETURN_IF_ERROR(Annotate(AddShard(*shard, expected, tensors), (folder.path / name).string()));
   }
   return tensors;
 }

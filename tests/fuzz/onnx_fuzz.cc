@@ -22,7 +22,7 @@ ReadOptions SmallLimits() {
   options.max_tensor_bytes = 1 << 20;
   options.max_external_bytes = 1 << 20;
   options.max_sparse_bytes = 1 << 20;
-  options.external_folder = folder.path();
+  options.external_folder.path = folder.path();
   return options;
 }
 

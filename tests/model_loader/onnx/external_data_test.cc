@@ -68,7 +68,7 @@ class ExternalDataTest : public ::testing::Test {
     fs::create_directory_symlink("deep", File("linked_folder"));
     fs::create_directory_symlink("..", File("linked_parent"));
     SWIZZLE_CHECK(mkfifo(File("pipe").c_str(), 0600) == 0);
-    options_.external_folder = folder_ / "model";
+    options_.external_folder.path = folder_ / "model";
   }
 
   fs::path File(const std::string& name) const { return folder_ / "model" / name; }
@@ -132,7 +132,7 @@ TEST_F(ExternalDataTest, ReadsAttributesAndSparseInitializers) {
 
 TEST_F(ExternalDataTest, TheFolderItselfMayBeALink) {
   fs::create_directory_symlink("model", folder_ / "version");
-  options_.external_folder = folder_ / "version";
+  options_.external_folder.path = folder_ / "version";
   EXPECT_THAT(Read({{"location", "data"}}), IsOk());
 }
 
@@ -152,7 +152,20 @@ TEST_F(ExternalDataTest, LoadModelLooksBesideTheModel) {
   EXPECT_THAT(
       LoadModel(File("deep/model.onnx")),
       IsError(StatusCode::kNotFound, "deep/model.onnx: initializer 'w': its external file 'data' is not there"));
-  EXPECT_EQ(ReadOptionsFor("model.onnx").external_folder, ".");
+  EXPECT_EQ(ReadOptionsFor("model.onnx").external_folder.path, ".");
+}
+
+TEST_F(ExternalDataTest, MayBeABlobOfTheModelsStore) {
+  const std::string model(64, 'a'), data(40, 'b');
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "snapshots/cafe");
+  const std::vector<std::byte> bytes = ModelWith({{"location", "model.onnx_data"}}).Bytes();
+  std::ofstream(folder_ / "blobs" / model, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  fs::rename(File("data"), folder_ / "blobs" / data);
+  fs::create_symlink("../../blobs/" + model, folder_ / "snapshots/cafe/model.onnx");
+  fs::create_symlink("../../blobs/" + data, folder_ / "snapshots/cafe/model.onnx_data");
+  EXPECT_THAT(LoadModel(folder_ / "snapshots/cafe/model.onnx"), IsOk());
 }
 
 TEST_F(ExternalDataTest, IsRefusedWhereTheModelHasNoFolder) {

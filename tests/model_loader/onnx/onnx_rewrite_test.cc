@@ -255,7 +255,7 @@ TEST(OnnxRewrite, ExternalDataIsPutInside) {
   const auto zero_first = [](const OnnxWeight&, std::span<float> v) { v[0] = 0.0f; };
 
   ReadOptions options;
-  options.external_folder = folder.path();
+  options.external_folder.path = folder.path();
   const auto after = RewriteOnnxWeights(Bytes(model), zero_first, options);
   ASSERT_TRUE(after.ok()) << after.status();
   onnx::ModelProto actual;

@@ -98,6 +98,20 @@ TEST_F(ShardedCheckpointTest, ReachesNothingButFilesBesideTheIndex) {
   EXPECT_THAT(ReadWithShardOfC("hard.safetensors"), IsError(kInvalid, "has other names (hard links)"));
 }
 
+// As huggingface_hub keeps it.
+TEST_F(ShardedCheckpointTest, ReadsShardsOfABlobStore) {
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "snapshots/cafe");
+  std::ofstream(folder_ / "blobs" / std::string(40, 'a')) << R"({"weight_map":{"c":"two.safetensors"}})";
+  fs::rename(File("two.safetensors"), folder_ / "blobs" / std::string(64, 'b'));
+  const fs::path index = folder_ / "snapshots/cafe/model.safetensors.index.json";
+  fs::create_symlink("../../blobs/" + std::string(40, 'a'), index);
+  fs::create_symlink("../../blobs/" + std::string(64, 'b'), folder_ / "snapshots/cafe/two.safetensors");
+  const auto tensors = ReadTensors(index);
+  ASSERT_THAT(tensors, IsOk());
+  EXPECT_EQ(*tensors, (TensorMap{{"c", Number(3)}}));
+}
+
 TEST_F(ShardedCheckpointTest, RefusesMalformedIndices) {
   const std::pair<std::string, const char*> faults[] = {
       {"", "not a JSON object"},
