@@ -1,9 +1,12 @@
 #include "model_loader/onnx/external_data.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <set>
+#include <string_view>
 
+#include "model_loader/files/file_kind.h"
 #include "model_loader/onnx/proto_values.h"
 
 namespace swizzle {
@@ -81,6 +84,9 @@ StatusOr<std::vector<std::byte>> ExternalData::Read(const onnx::TensorProto& pro
     file_ = *std::move(file);
   }
   if (range->offset > file_->bytes() || bytes > file_->bytes() - range->offset) {
+    std::vector<std::byte> beginning(static_cast<size_t>(std::min<int64_t>(file_->bytes(), kFileKindBytes)));
+    const std::string_view kind = file_->ReadAt(0, beginning) ? KindOfFile(beginning) : "";
+    if (!kind.empty()) return InvalidArgument(what, ": its external file '", range->location, "' is ", kind);
     return InvalidArgument(what, " has ", bytes, " bytes at offset ", range->offset, " of its external file '",
                            range->location, "', which has only ", file_->bytes(),
                            ": it is truncated, or of another model");

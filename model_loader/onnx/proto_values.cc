@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model_loader/files/file_kind.h"
 #include "model_loader/onnx/sparse_tensor.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/semantics/element_types.h"
@@ -109,6 +110,9 @@ Status NotOnnx(std::span<const std::byte> bytes, std::string_view why) {
   const auto& magic = PackedPrefix::kMagic;
   if (bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0) {
     return InvalidArgument("this is a packed model, not an ONNX one: let its name end in .swz");
+  }
+  if (const std::string_view kind = KindOfFile(bytes); !kind.empty()) {
+    return InvalidArgument("this is not an ONNX model, but ", kind);
   }
   return InvalidArgument("this is not an ONNX model, or it is truncated", why);
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/field_count.h"
 #include "kernels/format/whole_values.h"
+#include "model_loader/files/file_kind.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_operator.h"
 #include "model_loader/packed/packed_quantisation.h"
@@ -35,6 +37,9 @@ StatusOr<PackedPrefix> ReadPrefix(std::span<const std::byte> file) {
   if (file.empty() || std::memcmp(file.data(), prefix.magic.data(), magic_bytes) != 0) {
     constexpr std::byte kIrVersion{0x08};  // the tag of the field that most ONNX models begin with
     const bool onnx = !file.empty() && file.front() == kIrVersion;
+    if (const std::string_view kind = KindOfFile(file); !kind.empty()) {
+      return InvalidArgument("this is not a packed model, but ", kind);
+    }
     return InvalidArgument("this is not a packed model: it does not start with the signature of one",
                            onnx ? "; if it is an ONNX model, let its name end in .onnx" : "");
   }

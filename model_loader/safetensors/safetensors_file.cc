@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/half.h"
+#include "model_loader/files/file_kind.h"
 #include "model_loader/files/printable_name.h"
 
 namespace swizzle {
@@ -186,15 +187,21 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   std::map<std::string, std::string> metadata_;
 };
 
+// Of a file that does not begin as one of safetensors.
+Status NotSafetensors(std::span<const std::byte> file, const std::string& why) {
+  const std::string_view kind = KindOfFile(file);
+  return InvalidArgument("this is not a safetensors file", kind.empty() ? why : Concat(", but ", kind));
+}
+
 StatusOr<std::string_view> Header(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
-    return InvalidArgument("this is not a safetensors file, or it is truncated: it has only ", file.size(), " bytes");
+    return NotSafetensors(file, Concat(", or it is truncated: it has only ", file.size(), " bytes"));
   }
   uint64_t length;
   std::memcpy(&length, file.data(), kLengthBytes);
   if (length > kMaxSafetensorsHeaderBytes) {
-    return InvalidArgument("this is not a safetensors file: its header would have ", length, " bytes; the limit is ",
-                           kMaxSafetensorsHeaderBytes);
+    return NotSafetensors(
+        file, Concat(": its header would have ", length, " bytes; the limit is ", kMaxSafetensorsHeaderBytes));
   }
   if (length > file.size() - kLengthBytes) {
     return InvalidArgument("the file is truncated: its header has ", length, " bytes, but only ",

@@ -1,9 +1,11 @@
 #include "model_loader/safetensors/strict_json.h"
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "model_loader/files/file_kind.h"
 #include "model_loader/files/printable_name.h"
 
 namespace swizzle {
@@ -11,6 +13,8 @@ namespace swizzle {
 StatusOr<nlohmann::json> ParseStrictJson(std::string_view text) {
   using Json = nlohmann::json;
   constexpr int kMaxDepth = 32;
+  const std::string_view kind = text.starts_with('{') ? "" : KindOfFile(std::as_bytes(std::span(text)));
+  if (!kind.empty()) return InvalidArgument("it is not a JSON object, but ", kind);
   if (text.find('\0') != std::string::npos) return InvalidArgument("it is not JSON: it holds a zero byte");
   Status fault;
   std::vector<std::set<std::string>> keys;  // of the objects around the parser's place

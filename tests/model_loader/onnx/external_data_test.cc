@@ -173,6 +173,12 @@ TEST_F(ExternalDataTest, IsRefusedWhereTheModelHasNoFolder) {
               IsError(kUnsupported, "'w' lies in an external file; save the"));
 }
 
+TEST_F(ExternalDataTest, SaysWhereAPointerFileStandsForIt) {
+  std::ofstream(File("data")) << "version https://git-lfs.github.com/spec/v1\n";
+  EXPECT_THAT(Read({{"location", "data"}}),
+              IsError(kInvalid, "initializer 'w': its external file 'data' is a pointer file of Git LFS"));
+}
+
 TEST_F(ExternalDataTest, KeepsLimits) {
   OnnxBuilder builder = ModelWith({{"location", "data"}});
   builder.Counting("b", {3});
