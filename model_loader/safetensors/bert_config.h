@@ -1,4 +1,5 @@
-// What config.json says of a BERT-like encoder: BERT, RoBERTa, XLM-RoBERTa, DistilBERT. Free functions, thread-safe.
+// What config.json says of a BERT-like encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA. Free
+// functions, thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_CONFIG_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_CONFIG_H_
 
@@ -10,13 +11,29 @@
 
 namespace swizzle {
 
+// What is computed, and how tensors are called: XLM-RoBERTa and CamemBERT are kRoberta, ELECTRA is kBert.
 enum class BertFamily { kBert, kRoberta, kDistilBert };
 
-enum class BertActivation { kGelu, kGeluTanh, kRelu };
+enum class BertActivation {
+  kGelu,
+  kGeluTanh,
+  kGelu10,  // GELU, between -10 and 10
+  kQuickGelu,
+  kSilu,
+  kMish,
+  kRelu,
+  kRelu2,  // squared
+  kRelu6,
+  kLeakyRelu,
+  kTanh,
+  kSigmoid,
+  kLinear,
+};
 
 struct BertConfig {
-  BertFamily family = BertFamily::kBert;  // kRoberta: XLM-RoBERTa too
+  BertFamily family = BertFamily::kBert;
   int64_t hidden_size = 0;
+  int64_t embedding_size = 0;  // of the tables; where it is not hidden_size, a linear layer stands between
   int64_t num_attention_heads = 0;  // of a layer that no head was pruned from
   int64_t num_hidden_layers = 0;
   BertActivation activation = BertActivation::kGelu;
@@ -27,19 +44,13 @@ struct BertConfig {
   int64_t head_size() const { return hidden_size / num_attention_heads; }
 };
 
-// Fields that only say how large tensors are (vocab_size, intermediate_size, type_vocab_size, pruned_heads) are not
-// read: the tensors' shapes are what counts, and in pruned models they vary by layer. INVALID_ARGUMENT, naming the
-// field, if one is missing, of another type or out of range; UNIMPLEMENTED, naming field and value, for other kinds of
-// model, activation or position embedding, and for decoders.
-StatusOr<BertConfig> ParseBertConfig(std::string_view config);
-
-// One weight of the encoder, by the name that its `.weight` or `.bias` has in BERT without a prefix:
-// "encoder.layer.3.attention.self.query.weight". Empty for tensors of checkpoints of this family that the encoder does
-// not read: buffers such as position_ids, and heads.
-//
-// Takes off prefixes ("bert.", "roberta.", "distilbert.", "model."), and translates DistilBERT's names and the old ones
-// of LayerNorm (gamma, beta).
-std::string CanonicalName(BertFamily family, const std::string& name);
+// Fields that are left out, or null, have the values that transformers gives them. A missing model_type follows from
+// architectures, and where these are missing, too, is `type_of_tensors`, which may be empty. Fields that only say how
+// large tensors are (vocab_size, intermediate_size, type_vocab_size, pruned_heads) are not read: the tensors' shapes are
+// what counts, and in pruned models they vary by layer. INVALID_ARGUMENT, naming the field, if one is of another type or
+// out of range, or if nothing tells the kind of model; UNIMPLEMENTED, naming field and value, for other kinds of model,
+// activation or position embedding, and for decoders.
+StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view type_of_tensors = "");
 
 }  // namespace swizzle
 

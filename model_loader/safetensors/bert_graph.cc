@@ -126,36 +126,39 @@ class BertGraphBuilder {
   }
 
   StatusOr<int> AddEmbeddings() {
-    const int64_t hidden = config_.hidden_size, max_positions = config_.max_position_embeddings;
-    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embeddings.word_embeddings.weight", {-1, hidden}));
+    const int64_t size = config_.embedding_size, max_positions = config_.max_position_embeddings;
+    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embeddings.word_embeddings.weight", {-1, size}));
     int sum = Add("embeddings.word_embeddings", "Gather", {words, input_ids_}, {{"axis", int64_t{0}}});
     if (config_.family != BertFamily::kDistilBert) {
       SWIZZLE_ASSIGN_OR_RETURN(const int types, AddTokenTypes());
       sum = Add("embeddings.token_type_embeddings", "Add", {sum, types});
     }
     SWIZZLE_ASSIGN_OR_RETURN(const int table,
-                             Constant("embeddings.position_embeddings.weight", {max_positions, hidden}));
+                             Constant("embeddings.position_embeddings.weight", {max_positions, size}));
     const int ids = config_.family == BertFamily::kRoberta ? AddPositionsPastPadding() : AddPositions(max_positions);
     const int positions = Add("embeddings.position_embeddings", "Gather", {table, ids}, {{"axis", int64_t{0}}});
     sum = Add("embeddings.position_embeddings", "Add", {sum, positions});
-    return AddLayerNorm("embeddings.LayerNorm", sum);
+    SWIZZLE_ASSIGN_OR_RETURN(const int norm, AddLayerNorm("embeddings.LayerNorm", sum, size));
+    if (size == config_.hidden_size) return norm;
+    SWIZZLE_ASSIGN_OR_RETURN(const Linear wide, AddLinear("embeddings_project", norm, size, config_.hidden_size));
+    return wide.value;
   }
 
   // RoBERTa has no input for them: all its tokens are of the first type.
   StatusOr<int> AddTokenTypes() {
     const std::string name = "embeddings.token_type_embeddings";
-    SWIZZLE_ASSIGN_OR_RETURN(Tensor table, weights_.Take(name + ".weight", {-1, config_.hidden_size}));
+    SWIZZLE_ASSIGN_OR_RETURN(Tensor table, weights_.Take(name + ".weight", {-1, config_.embedding_size}));
     if (config_.family == BertFamily::kRoberta) {
-      const auto row = table.floats().first(static_cast<size_t>(config_.hidden_size));
-      return graph_.AddConstant(name + ".weight", Tensor::Floats({config_.hidden_size}, row));
+      const auto row = table.floats().first(static_cast<size_t>(config_.embedding_size));
+      return graph_.AddConstant(name + ".weight", Tensor::Floats({config_.embedding_size}, row));
     }
     const int types = graph_.AddConstant(name + ".weight", std::move(table));
     return Add(name, "Gather", {types, Input("token_type_ids")}, {{"axis", int64_t{0}}});
   }
 
-  StatusOr<int> AddLayerNorm(const std::string& name, int x) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int scale, Constant(name + ".weight", {config_.hidden_size}));
-    SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant(name + ".bias", {config_.hidden_size}));
+  StatusOr<int> AddLayerNorm(const std::string& name, int x, int64_t size) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int scale, Constant(name + ".weight", {size}));
+    SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant(name + ".bias", {size}));
     return Add(name, "LayerNormalization", {x, scale, bias},
                {{"axis", int64_t{-1}}, {"epsilon", config_.layer_norm_eps}});
   }
@@ -259,14 +262,14 @@ class BertGraphBuilder {
     const int joined = Add(context, "Transpose", {by_head}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     const int flat = Add(context, "Reshape", {joined, List(context + ".rows", {0, 0, rows})});
     SWIZZLE_ASSIGN_OR_RETURN(const Linear output, AddLinear(name + ".output.dense", flat, rows, hidden));
-    return AddLayerNorm(name + ".output.LayerNorm", Add(name + ".output.residual", "Add", {output.value, x}));
+    return AddLayerNorm(name + ".output.LayerNorm", Add(name + ".output.residual", "Add", {output.value, x}), hidden);
   }
 
-  int AddActivation(const std::string& name, int x) {
-    if (config_.activation == BertActivation::kRelu) return Add(name, "Relu", {x});
+  // x / 2 (1 + erf(x / sqrt 2)), or with a hyperbolic tangent in place of erf.
+  int AddGelu(const std::string& name, int x, bool by_tanh) {
     const int half = Scalar(name + ".half", 0.5f), one = Scalar(name + ".one", 1.0f);
     int inner;
-    if (config_.activation == BertActivation::kGelu) {
+    if (!by_tanh) {
       const int scaled = Add(name, "Div", {x, Scalar(name + ".root", std::sqrt(2.0f))});
       inner = Add(name, "Erf", {scaled});
     } else {
@@ -280,13 +283,42 @@ class BertGraphBuilder {
     return Add(name + ".halved", "Mul", {product, half});
   }
 
+  int AddClip(const std::string& name, int x, float low, float high) {
+    return Add(name, "Clip", {x, Scalar(name + ".low", low), Scalar(name + ".high", high)});
+  }
+
+  int AddActivation(const std::string& name, int x) {
+    switch (config_.activation) {
+      case BertActivation::kGelu: return AddGelu(name, x, /*by_tanh=*/false);
+      case BertActivation::kGeluTanh: return AddGelu(name, x, /*by_tanh=*/true);
+      case BertActivation::kGelu10: return AddClip(name, AddGelu(name, x, /*by_tanh=*/false), -10.0f, 10.0f);
+      case BertActivation::kQuickGelu: {
+        const int scaled = Add(name + ".argument", "Mul", {x, Scalar(name + ".factor", 1.702f)});
+        return Add(name, "Mul", {x, Add(name, "Sigmoid", {scaled})});
+      }
+      case BertActivation::kSilu: return Add(name, "Mul", {x, Add(name, "Sigmoid", {x})});
+      case BertActivation::kMish: return Add(name, "Mul", {x, Add(name, "Tanh", {Add(name, "Softplus", {x})})});
+      case BertActivation::kRelu: return Add(name, "Relu", {x});
+      case BertActivation::kRelu2: {
+        const int positive = Add(name, "Relu", {x});
+        return Add(name, "Mul", {positive, positive});
+      }
+      case BertActivation::kRelu6: return AddClip(name, x, 0.0f, 6.0f);
+      case BertActivation::kLeakyRelu: return Add(name, "LeakyRelu", {x}, {{"alpha", 0.01f}});
+      case BertActivation::kTanh: return Add(name, "Tanh", {x});
+      case BertActivation::kSigmoid: return Add(name, "Sigmoid", {x});
+      case BertActivation::kLinear: return x;
+    }
+    SWIZZLE_CHECK(false);
+  }
+
   StatusOr<int> AddLayer(const std::string& name, int x) {
     const int64_t hidden = config_.hidden_size;
     SWIZZLE_ASSIGN_OR_RETURN(x, AddAttention(name + ".attention", x));
     SWIZZLE_ASSIGN_OR_RETURN(const Linear inner, AddLinear(name + ".intermediate.dense", x, hidden, -1));
     const int activated = AddActivation(name + ".intermediate.activation", inner.value);
     SWIZZLE_ASSIGN_OR_RETURN(const Linear outer, AddLinear(name + ".output.dense", activated, inner.outputs, hidden));
-    return AddLayerNorm(name + ".output.LayerNorm", Add(name + ".output.residual", "Add", {outer.value, x}));
+    return AddLayerNorm(name + ".output.LayerNorm", Add(name + ".output.residual", "Add", {outer.value, x}), hidden);
   }
 
   // Of the first token.

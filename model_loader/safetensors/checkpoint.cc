@@ -14,6 +14,7 @@
 #include "model_loader/safetensors/compressed_tensors.h"
 #include "model_loader/safetensors/compression_config.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
+#include "model_loader/safetensors/tensor_names.h"
 
 namespace swizzle {
 namespace {
@@ -23,25 +24,31 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxConfigBytes = 1 << 20;
 constexpr char kSingleFile[] = "model.safetensors";
 
-// What config.json says, read before any tensor: a model of another kind is told so at once.
-struct Description {
-  BertConfig bert;
-  Compression compression;
+// Of the tensors, which are decompressed first: what config.json may leave to them is told by their names.
+struct Encoder {
+  BertConfig config;
+  std::string prefix;
 };
 
-StatusOr<Description> ReadDescription(std::string_view config) {
-  Description description;
-  SWIZZLE_ASSIGN_OR_RETURN(description.compression, ReadCompression(config));
-  SWIZZLE_ASSIGN_OR_RETURN(description.bert, ParseBertConfig(config));
-  return description;
+StatusOr<Encoder> ReadEncoder(std::string_view config, const TensorMap& tensors) {
+  Encoder encoder;
+  SWIZZLE_ASSIGN_OR_RETURN(encoder.prefix, EncoderPrefix(tensors));
+  SWIZZLE_ASSIGN_OR_RETURN(encoder.config, ParseBertConfig(config, TypeByNames(tensors, encoder.prefix)));
+  return encoder;
 }
 
-StatusOr<Graph> MakeGraph(const Description& description, TensorMap tensors, const CheckpointOptions& options) {
-  const Compression& compression = description.compression;
-  SWIZZLE_RETURN_IF_ERROR(Decompress(compression.sparsity, options.max_dense_bytes, tensors));
-  SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights,
-                           CheckpointWeights::From(description.bert.family, compression, std::move(tensors)));
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(description.bert, std::move(weights)));
+// What can be told before any tensor is read: a model of another kind is told so at once.
+Status CheckConfig(std::string_view config) {
+  SWIZZLE_RETURN_IF_ERROR(ReadCompression(config).status());
+  return ParseBertConfig(config, /*type_of_tensors=*/"bert").status();
+}
+
+StatusOr<Graph> MakeGraph(const Encoder& encoder, const Compression& compression, TensorMap tensors,
+                          const CheckpointOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(
+      CheckpointWeights weights,
+      CheckpointWeights::From(encoder.config.family, encoder.prefix, compression, std::move(tensors)));
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(encoder.config, std::move(weights)));
   for (const Node& node : graph.nodes) {
     if (options.find_operator(node.domain, node.op) != nullptr) continue;
     return Unimplemented("operator ", node.op, " (opset ", graph.opset, ", node '", node.name, "') is not supported");
@@ -69,8 +76,11 @@ StatusOr<fs::path> TensorsIn(const fs::path& folder) {
 }  // namespace
 
 StatusOr<Graph> MakeCheckpointGraph(std::string_view config, TensorMap tensors, const CheckpointOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Description description, ReadDescription(config));
-  return MakeGraph(description, std::move(tensors), options);
+  SWIZZLE_ASSIGN_OR_RETURN(const Compression compression, ReadCompression(config));
+  SWIZZLE_RETURN_IF_ERROR(CheckConfig(config));
+  SWIZZLE_RETURN_IF_ERROR(Decompress(compression.sparsity, options.max_dense_bytes, tensors));
+  SWIZZLE_ASSIGN_OR_RETURN(const Encoder encoder, ReadEncoder(config, tensors));
+  return MakeGraph(encoder, compression, std::move(tensors), options);
 }
 
 bool IsCheckpoint(const fs::path& model) {
@@ -88,10 +98,10 @@ StatusOr<Graph> ReadCheckpoint(const fs::path& model, const CheckpointOptions& o
   }
   const fs::path config = file.has_parent_path() ? file.parent_path() / "config.json" : "config.json";
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(config, kMaxConfigBytes));
-  const auto description = ReadDescription({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (!description.ok()) return Annotate(description.status(), config.string());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  SWIZZLE_RETURN_IF_ERROR(Annotate(CheckConfig(text), config.string()));
   SWIZZLE_ASSIGN_OR_RETURN(TensorMap tensors, ReadTensors(file));
-  auto graph = MakeGraph(*description, std::move(tensors), options);
+  auto graph = MakeCheckpointGraph(text, std::move(tensors), options);
   if (!graph.ok()) return Annotate(graph.status(), file.string());
   return graph;
 }

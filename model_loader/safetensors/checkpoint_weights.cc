@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "model_loader/safetensors/tensor_names.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
 
-StatusOr<CheckpointWeights> CheckpointWeights::From(BertFamily family, const Compression& compression,
-                                                    TensorMap tensors) {
+StatusOr<CheckpointWeights> CheckpointWeights::From(BertFamily family, std::string_view prefix,
+                                                    const Compression& compression, TensorMap tensors) {
   CheckpointWeights weights(compression);
   while (!tensors.empty()) {
     auto node = tensors.extract(tensors.begin());
-    const std::string name = CanonicalName(family, node.key());
+    const std::string name = CanonicalName(family, prefix, node.key());
     if (name.empty()) continue;
     if (!weights.tensors_.emplace(name, std::move(node.mapped())).second) {
       return InvalidArgument("the checkpoint has the tensor '", name, "' twice, under two prefixes");

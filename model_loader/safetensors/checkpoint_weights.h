@@ -1,4 +1,4 @@
-// The encoder's tensors of a checkpoint by the names of BERT (bert_config.h), each to be taken once, and real numbers
+// The encoder's tensors of a checkpoint by the names of BERT (tensor_names.h), each to be taken once, and real numbers
 // or whole ones.
 //
 // A weight of whole numbers, as the formats int-quantized and naive-quantized have it, is `P.weight` INT8 [out, in] and
@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
@@ -35,8 +36,9 @@ struct LinearWeight {
 
 class CheckpointWeights {
  public:
-  // INVALID_ARGUMENT if a tensor is there under two prefixes.
-  static StatusOr<CheckpointWeights> From(BertFamily family, const Compression& compression, TensorMap tensors);
+  // `prefix`: of the encoder's tensors (tensor_names.h). INVALID_ARGUMENT if a tensor is there with it and without.
+  static StatusOr<CheckpointWeights> From(BertFamily family, std::string_view prefix, const Compression& compression,
+                                          TensorMap tensors);
 
   bool Has(const std::string& name) const { return tensors_.contains(name); }
 

@@ -64,14 +64,66 @@ TEST(BertConfig, ReadsItsRelatives) {
   EXPECT_EQ(distil->layer_norm_eps, 1e-12f);
 }
 
+TEST(BertConfig, WhatIsLeftOutIsAsInTransformers) {
+  const struct {
+    const char* type;
+    int64_t hidden, heads, layers, pad, embedding;
+  } defaults[] = {
+      {"bert", 768, 12, 12, 0, 768},       {"roberta", 768, 12, 12, 1, 768},   {"xlm-roberta", 768, 12, 12, 1, 768},
+      {"camembert", 768, 12, 12, 1, 768}, {"distilbert", 768, 12, 6, 0, 768}, {"electra", 256, 4, 12, 0, 128},
+  };
+  for (const auto& expected : defaults) {
+    const auto config = ParseBertConfig(Concat(R"({"model_type":")", expected.type, R"(","hidden_size":null})"));
+    ASSERT_THAT(config, IsOk()) << expected.type;
+    EXPECT_EQ(config->hidden_size, expected.hidden) << expected.type;
+    EXPECT_EQ(config->num_attention_heads, expected.heads) << expected.type;
+    EXPECT_EQ(config->num_hidden_layers, expected.layers) << expected.type;
+    EXPECT_EQ(config->pad_token_id, config->family == BertFamily::kRoberta ? expected.pad : 0) << expected.type;
+    EXPECT_EQ(config->embedding_size, expected.embedding) << expected.type;
+    EXPECT_EQ(config->max_position_embeddings, 512) << expected.type;
+    EXPECT_EQ(config->layer_norm_eps, 1e-12f) << expected.type;
+    EXPECT_EQ(config->activation, BertActivation::kGelu) << expected.type;
+  }
+}
+
+TEST(BertConfig, TheKindFollowsFromTheArchitectureOrTheTensors) {
+  const auto family = [](const char* architectures, const char* of_tensors) {
+    const auto config = ParseBertConfig(Concat("{", architectures, "}"), of_tensors);
+    EXPECT_THAT(config, IsOk()) << architectures;
+    return config->family;
+  };
+  EXPECT_EQ(family(R"("architectures":["BertForMaskedLM"])", "roberta"), BertFamily::kBert);
+  EXPECT_EQ(family(R"("architectures":["BertLMHeadModel"])", ""), BertFamily::kBert);
+  EXPECT_EQ(family(R"("architectures":["ElectraForPreTraining"])", ""), BertFamily::kBert);
+  EXPECT_EQ(family(R"("architectures":["RobertaModel"])", ""), BertFamily::kRoberta);
+  EXPECT_EQ(family(R"("architectures":["XLMRobertaForSequenceClassification"])", ""), BertFamily::kRoberta);
+  EXPECT_EQ(family(R"("architectures":["CamembertForMaskedLM"],"model_type":null)", ""), BertFamily::kRoberta);
+  EXPECT_EQ(family(R"("architectures":["DistilBertModel"])", ""), BertFamily::kDistilBert);
+  EXPECT_EQ(family(R"("architectures":[])", "roberta"), BertFamily::kRoberta);
+  EXPECT_EQ(family("", "bert"), BertFamily::kBert);
+}
+
+TEST(BertConfig, DistilBertKnowsTheNamesOfBertsFields) {
+  const auto config = ParseBertConfig(R"({"model_type":"distilbert","hidden_size":64,"num_attention_heads":4,)"
+                                      R"("num_hidden_layers":3,"hidden_act":"relu"})");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->hidden_size, 64);
+  EXPECT_EQ(config->num_attention_heads, 4);
+  EXPECT_EQ(config->num_hidden_layers, 3);
+  EXPECT_EQ(config->activation, BertActivation::kRelu);
+}
+
 TEST(BertConfig, RefusesWhatIsWrongByItsName) {
   const std::tuple<Fields, StatusCode, const char*> faults[] = {
-      {{{"model_type", ""}}, kInvalid, "lacks the field model_type"},
+      {{{"model_type", ""}}, kInvalid, "lacks the field model_type, and neither architectures nor the names of"},
+      {{{"model_type", ""}, {"architectures", R"(["BertGenerationEncoder"])"}},
+       kUnsupported,
+       "its architecture is \"BertGenerationEncoder\"; supported are bert, roberta,"},
+      {{{"model_type", ""}, {"architectures", R"(["XLMRobertaXLModel"])"}}, kUnsupported, "XLMRobertaXLModel"},
+      {{{"model_type", ""}, {"architectures", "7"}}, kInvalid, "lacks the field model_type"},
       {{{"model_type", "1"}}, kInvalid, "its model_type is 1; it must be a string"},
       {{{"model_type", R"("gpt2")"}}, kUnsupported, "its model_type is \"gpt2\"; supported are bert,"},
       {{{"model_type", R"("\u0007é")"}}, kUnsupported, "its model_type is \"\\u0007\\u00e9\"; supported"},
-      {{{"hidden_size", ""}}, kInvalid, "lacks the field hidden_size"},
-      {{{"hidden_size", "null"}}, kInvalid, "lacks the field hidden_size"},
       {{{"hidden_size", "0"}}, kInvalid, "its hidden_size is 0; it must be a whole number from 1 to"},
       {{{"hidden_size", "-768"}}, kInvalid, "its hidden_size is -768"},
       {{{"hidden_size", "768.5"}}, kInvalid, "its hidden_size is 768.5"},
@@ -83,43 +135,19 @@ TEST(BertConfig, RefusesWhatIsWrongByItsName) {
       {{{"max_position_embeddings", "0"}}, kInvalid, "its max_position_embeddings is 0"},
       {{{"layer_norm_eps", "0"}}, kInvalid, "its layer_norm_eps is 0; it must be a number between 0 and 1"},
       {{{"layer_norm_eps", "true"}}, kInvalid, "its layer_norm_eps is true"},
-      {{{"layer_norm_eps", ""}}, kInvalid, "lacks the field layer_norm_eps"},
-      {{{"hidden_act", R"("silu")"}}, kUnsupported, "its hidden_act is \"silu\"; supported are gelu"},
+      {{{"hidden_act", R"("prelu")"}}, kUnsupported, "its hidden_act is \"prelu\"; supported are gelu"},
       {{{"hidden_act", "{}"}}, kInvalid, "its hidden_act is {}; it must be a string"},
       {{{"position_embedding_type", R"("relative_key")"}},
        kUnsupported,
        "its position_embedding_type is \"relative_key\""},
       {{{"is_decoder", "true"}}, kUnsupported, "its is_decoder is true; only encoders are supported"},
       {{{"add_cross_attention", "1"}}, kUnsupported, "its add_cross_attention is 1"},
-      {{{"model_type", R"("roberta")"}}, kInvalid, "lacks the field pad_token_id"},
       {{{"model_type", R"("roberta")"}, {"pad_token_id", "511"}}, kInvalid, "its pad_token_id is 511"},
   };
   for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse(fields), IsError(code, message));
   EXPECT_THAT(ParseBertConfig("{"), IsError(kInvalid, "not a JSON object"));
   EXPECT_THAT(ParseBertConfig(R"({"model_type":"bert","model_type":"bert"})"),
               IsError(kInvalid, "'model_type' is given twice"));
-}
-
-TEST(BertConfig, NamesTensorsAsBertDoes) {
-  const auto bert = [](const char* name) { return CanonicalName(BertFamily::kBert, name); };
-  EXPECT_EQ(bert("encoder.layer.0.output.dense.weight"), "encoder.layer.0.output.dense.weight");
-  EXPECT_EQ(bert("bert.encoder.layer.0.output.dense.bias"), "encoder.layer.0.output.dense.bias");
-  EXPECT_EQ(bert("model.bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
-  EXPECT_EQ(bert("bert.encoder.layer.11.output.LayerNorm.beta"), "encoder.layer.11.output.LayerNorm.bias");
-  EXPECT_EQ(bert("bert.pooler.dense.weight"), "pooler.dense.weight");
-  EXPECT_EQ(bert("bert.embeddings.position_ids"), "");
-  EXPECT_EQ(bert("cls.predictions.bias"), "");
-  EXPECT_EQ(bert("classifier.weight"), "");
-  EXPECT_EQ(CanonicalName(BertFamily::kRoberta, "roberta.encoder.layer.1.attention.self.key.bias"),
-            "encoder.layer.1.attention.self.key.bias");
-  const auto distil = [](const char* name) { return CanonicalName(BertFamily::kDistilBert, name); };
-  EXPECT_EQ(distil("distilbert.transformer.layer.5.attention.q_lin.weight"),
-            "encoder.layer.5.attention.self.query.weight");
-  EXPECT_EQ(distil("transformer.layer.5.sa_layer_norm.bias"), "encoder.layer.5.attention.output.LayerNorm.bias");
-  EXPECT_EQ(distil("transformer.layer.5.ffn.lin2.weight"), "encoder.layer.5.output.dense.weight");
-  EXPECT_EQ(distil("transformer.layer.5.output_layer_norm.weight"), "encoder.layer.5.output.LayerNorm.weight");
-  EXPECT_EQ(distil("transformer.layer.5.adapter.weight"), "encoder.layer.5.adapter.weight");
-  EXPECT_EQ(distil("vocab_transform.weight"), "");
 }
 
 }  // namespace

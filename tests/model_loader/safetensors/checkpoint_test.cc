@@ -192,7 +192,7 @@ TEST(Checkpoint, SpellsWholeNumbersAsAQuantiserWould) {
 TEST(Checkpoint, ReadsPrefixesAndOldNames) {
   TensorMap renamed;
   for (auto& [name, tensor] : TensorsOf("bert")) {
-    std::string old = "bert." + name;
+    std::string old = "0.auto_model." + name;
     if (old.ends_with("LayerNorm.weight")) old.replace(old.size() - 6, 6, "gamma");
     if (old.ends_with("LayerNorm.bias")) old.replace(old.size() - 4, 4, "beta");
     renamed.emplace(old, tensor);
@@ -204,6 +204,98 @@ TEST(Checkpoint, ReadsPrefixesAndOldNames) {
   for (size_t i = 0; i < plain->values.size(); ++i) EXPECT_EQ(other->values[i].constant, plain->values[i].constant);
   renamed.emplace("embeddings.LayerNorm.bias", TensorsOf("bert").at("embeddings.LayerNorm.bias"));
   EXPECT_THAT(Make(renamed), IsError(kInvalid, "'embeddings.LayerNorm.bias' twice, under two prefixes"));
+}
+
+// The configuration of bert, whose text is `from` at one place, with `to` there.
+std::string Changed(const std::string& from, const std::string& to) {
+  std::string config = ConfigOf("bert");
+  const size_t at = config.find(from);
+  SWIZZLE_CHECK(at != std::string::npos);
+  return config.replace(at, from.size(), to);
+}
+
+TEST(Checkpoint, TakesTheKindFromTensorsWhereTheConfigurationIsSilent) {
+  const std::string config =
+      R"({"hidden_size":8,"num_attention_heads":2,"num_hidden_layers":2,"max_position_embeddings":10})";
+  EXPECT_THAT(Make(TensorsOf("bert"), config), IsError(kInvalid, "it lacks the field model_type"));
+  TensorMap prefixed;
+  for (auto& [name, tensor] : TensorsOf("bert")) prefixed.emplace("bert." + name, tensor);
+  const auto graph = Make(prefixed, config);
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_EQ(graph->inputs.size(), 3u);
+}
+
+// Whoever reads words from narrower tables makes them wide by a layer of its own.
+TEST(Checkpoint, ElectraProjectsItsEmbeddings) {
+  TensorMap tensors;
+  for (auto& [name, tensor] : TensorsOf("bert")) {
+    if (name.starts_with("pooler.")) continue;
+    Tensor taken = tensor;
+    if (name.starts_with("embeddings.")) {
+      taken.shape.back() = 4;
+      taken.bytes.resize(static_cast<size_t>(*ElementCount(taken.shape)) * sizeof(float));
+    }
+    tensors.emplace("electra." + name, taken);
+  }
+  tensors.emplace("electra.embeddings_project.weight", Tensor::Floats({8, 4}, std::vector<float>(32, 0.5f)));
+  tensors.emplace("electra.embeddings_project.bias", Tensor::Floats({8}, std::vector<float>(8, 0.25f)));
+  tensors.emplace("discriminator_predictions.dense.bias", Tensor::Floats({8}, std::vector<float>(8)));
+  const std::string config = Changed(R"("model_type": "bert")", R"("model_type": "electra", "embedding_size": 4)");
+  const auto graph = Make(tensors, config);
+  ASSERT_THAT(graph, IsOk());
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(graph->nodes, [&](const Node& node) { return node.name == name; });
+  };
+  EXPECT_TRUE(has("embeddings_project/MatMul"));
+  EXPECT_EQ(graph->outputs.size(), 1u);
+  tensors.erase("electra.embeddings_project.bias");
+  EXPECT_THAT(Make(tensors, config), IsError(kInvalid, "lacks the tensor 'embeddings_project.bias'"));
+}
+
+TEST(Checkpoint, EveryActivationRuns) {
+  const std::pair<const char*, std::function<double(double)>> activations[] = {
+      {"gelu_10", [](double x) { return std::clamp(x / 2 * (1 + std::erf(x / std::sqrt(2.0))), -10.0, 10.0); }},
+      {"gelu_accurate",
+       [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {"quick_gelu", [](double x) { return x / (1 + std::exp(-1.702 * x)); }},
+      {"silu", [](double x) { return x / (1 + std::exp(-x)); }},
+      {"swish", [](double x) { return x / (1 + std::exp(-x)); }},
+      {"mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+      {"relu2", [](double x) { return x > 0 ? x * x : 0; }},
+      {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }},
+      {"leaky_relu", [](double x) { return x > 0 ? x : 0.01 * x; }},
+      {"tanh", [](double x) { return std::tanh(x); }},
+      {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"linear", [](double x) { return x; }},
+  };
+  const std::string inner = "encoder.layer.0.intermediate.dense/Add_output";
+  const std::string outer = "encoder.layer.0.output.dense/MatMul_output";
+  TensorMap expected = *ReadTensors(Shipped("bert") / "expected.safetensors");
+  TensorMap tensors = TensorsOf("bert");
+  // The second layer of the perceptron adds up what the activations are.
+  const std::string weight = "encoder.layer.0.output.dense.weight";
+  for (float& value : tensors.at(weight).floats()) value = 1.0f;
+  for (const auto& [name, function] : activations) {
+    auto graph = Make(tensors, Changed(R"("hidden_act": "gelu")", Concat(R"("hidden_act": ")", name, "\"")));
+    ASSERT_THAT(graph, IsOk()) << name;
+    graph->outputs.clear();
+    for (size_t i = 0; i < graph->values.size(); ++i) {
+      const std::string& value = graph->values[i].name;
+      if (value == inner || value == outer) graph->outputs.push_back({value, static_cast<int>(i)});
+    }
+    ASSERT_EQ(graph->outputs.size(), 2u);
+    const auto program = fallback::Program::Make(*std::move(graph));
+    ASSERT_THAT(program, IsOk()) << name;
+    const auto outputs = swizzle::Run(**program, expected);
+    ASSERT_THAT(outputs, IsOk()) << name;
+    const auto before = outputs->at(inner).floats(), after = outputs->at(outer).floats();
+    const size_t width = before.size() * 8 / after.size();
+    for (size_t token = 0; token < before.size() / width; ++token) {
+      double sum = 0;
+      for (size_t i = 0; i < width; ++i) sum += function(before[token * width + i]);
+      EXPECT_NEAR(after[token * 8], sum, 1e-4 * (1 + std::abs(sum))) << name;
+    }
+  }
 }
 
 TEST(Checkpoint, LeavesOutHeadsForTasksAndAnAbsentPooler) {

@@ -33,7 +33,8 @@ TensorMap Layer() {
 
 CheckpointWeights Weights(TensorMap tensors, ActivationRounding rounding = ActivationRounding::kByScale) {
   const Compression compression{.quantised = true, .activations = rounding};
-  auto weights = CheckpointWeights::From(BertFamily::kBert, compression, std::move(tensors));
+  const char* const prefix = tensors.begin()->first.starts_with("bert.") ? "bert." : "";
+  auto weights = CheckpointWeights::From(BertFamily::kBert, prefix, compression, std::move(tensors));
   SWIZZLE_CHECK(weights.ok());
   return *std::move(weights);
 }
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, CheckpointWeightsFaultTest, ::testing::ValuesIn
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(CheckpointWeights, AreRealUnlessTheConfigurationSaysSo) {
-  auto weights = CheckpointWeights::From(BertFamily::kBert, {}, Layer());
+  auto weights = CheckpointWeights::From(BertFamily::kBert, "bert.", {}, Layer());
   ASSERT_THAT(weights, IsOk());
   EXPECT_THAT(weights->TakeLinear(kPooler, {2, 3}), IsError(kUnsupported, "'pooler.dense.weight' is INT8"));
 }

@@ -1,0 +1,87 @@
+#include "model_loader/safetensors/tensor_names.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace swizzle {
+namespace {
+
+constexpr std::string_view kWords = "embeddings.word_embeddings.weight";
+constexpr std::string_view kDistilBertLayers = "transformer.layer.";
+
+// BERT's name for what DistilBERT calls otherwise, within a layer.
+constexpr std::pair<std::string_view, std::string_view> kDistilBertNames[] = {
+    {"attention.q_lin.", "attention.self.query."},
+    {"attention.k_lin.", "attention.self.key."},
+    {"attention.v_lin.", "attention.self.value."},
+    {"attention.out_lin.", "attention.output.dense."},
+    {"sa_layer_norm.", "attention.output.LayerNorm."},
+    {"ffn.lin1.", "intermediate.dense."},
+    {"ffn.lin2.", "output.dense."},
+    {"output_layer_norm.", "output.LayerNorm."},
+};
+
+std::string FromDistilBert(const std::string& name) {
+  if (!name.starts_with(kDistilBertLayers)) return name;
+  const size_t dot = name.find('.', kDistilBertLayers.size());
+  if (dot == std::string::npos) return name;
+  std::string layer = "encoder.layer." + name.substr(kDistilBertLayers.size(), dot + 1 - kDistilBertLayers.size());
+  const std::string rest = name.substr(dot + 1);
+  for (const auto& [theirs, ours] : kDistilBertNames) {
+    if (rest.starts_with(theirs)) return layer + std::string(ours) + rest.substr(theirs.size());
+  }
+  return layer + rest;
+}
+
+// Replaces the end of `name`, if it is `from`.
+void ReplaceEnding(std::string& name, std::string_view from, std::string_view to) {
+  if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
+}
+
+}  // namespace
+
+StatusOr<std::string> EncoderPrefix(const TensorMap& tensors) {
+  std::optional<std::string> prefix;
+  for (const auto& [name, tensor] : tensors) {
+    if (!name.ends_with(kWords)) continue;
+    std::string found = name.substr(0, name.size() - kWords.size());
+    if (!found.empty() && found.back() != '.') continue;
+    if (prefix) {
+      return InvalidArgument("the checkpoint has two encoders, of which the tensors begin with '", *prefix, "' and '",
+                             found, "'; keep one");
+    }
+    prefix = std::move(found);
+  }
+  return prefix.value_or("");
+}
+
+std::string TypeByNames(const TensorMap& tensors, std::string_view prefix) {
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix) && name.substr(prefix.size()).starts_with(kDistilBertLayers)) return "distilbert";
+  }
+  // Whole words: "distilbert." ends in "bert.", too.
+  for (const std::string_view type : {"bert", "roberta", "electra"}) {
+    const std::string end = std::string(type) + ".";
+    if (prefix == end || prefix.ends_with("." + end)) return std::string(type);
+  }
+  return "";
+}
+
+std::string CanonicalName(BertFamily family, std::string_view prefix, std::string_view name) {
+  const bool is_within = name.starts_with(prefix);
+  std::string canonical(is_within ? name.substr(prefix.size()) : name);
+  if (family == BertFamily::kDistilBert) canonical = FromDistilBert(canonical);
+  ReplaceEnding(canonical, "LayerNorm.gamma", "LayerNorm.weight");
+  ReplaceEnding(canonical, "LayerNorm.beta", "LayerNorm.bias");
+  if (canonical == "embeddings.position_ids" || canonical == "embeddings.token_type_ids") return "";
+  for (const std::string_view part : {"embeddings.", "embeddings_project.", "encoder.layer."}) {
+    if (canonical.starts_with(part)) return canonical;
+  }
+  // Beside a wrapped encoder these may be a task's.
+  const bool is_other = canonical.starts_with("encoder.") || canonical.starts_with("pooler.");
+  return is_within && is_other ? canonical : "";
+}
+
+}  // namespace swizzle

@@ -1,0 +1,73 @@
+#include "model_loader/safetensors/tensor_names.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using testing::IsError;
+using testing::IsOk;
+
+TensorMap Named(std::initializer_list<const char*> names) {
+  TensorMap tensors;
+  for (const char* name : names) tensors.emplace(name, Tensor());
+  return tensors;
+}
+
+TEST(TensorNames, AnyWrapperIsAPrefix) {
+  for (const std::string prefix : {"", "bert.", "roberta.", "electra.", "model.", "module.", "encoder.", "model.bert.",
+                                   "0.auto_model.", "base_model.model.bert.", "_orig_mod.", "ctx_encoder.bert_model."}) {
+    const std::string words = prefix + "embeddings.word_embeddings.weight";
+    const auto found = EncoderPrefix(Named({words.c_str(), "classifier.weight", "x_embeddings.word_embeddings.weight"}));
+    ASSERT_THAT(found, IsOk()) << prefix;
+    EXPECT_EQ(*found, prefix);
+    const auto canonical = [&](const std::string& name) { return CanonicalName(BertFamily::kBert, prefix, prefix + name); };
+    for (const char* name : {"embeddings.word_embeddings.weight", "encoder.layer.0.output.dense.weight",
+                             "pooler.dense.bias", "embeddings_project.weight"}) {
+      EXPECT_EQ(canonical(name), name) << prefix;
+    }
+    EXPECT_EQ(canonical("cls.predictions.bias"), "") << prefix;
+  }
+  EXPECT_EQ(*EncoderPrefix(Named({"lm_head.weight"})), "");
+}
+
+TEST(TensorNames, TwoEncodersAreRefused) {
+  EXPECT_THAT(EncoderPrefix(Named({"query.embeddings.word_embeddings.weight", "doc.embeddings.word_embeddings.weight"})),
+              IsError(StatusCode::kInvalidArgument, "two encoders, of which the tensors begin with 'doc.' and 'query.'"));
+}
+
+TEST(TensorNames, TellTheKindOfModel) {
+  EXPECT_EQ(TypeByNames(Named({"bert.x"}), "bert."), "bert");
+  EXPECT_EQ(TypeByNames(Named({"model.roberta.x"}), "model.roberta."), "roberta");
+  EXPECT_EQ(TypeByNames(Named({"electra.x"}), "electra."), "electra");
+  EXPECT_EQ(TypeByNames(Named({"a.transformer.layer.0.ffn.lin1.bias"}), "a."), "distilbert");
+  EXPECT_EQ(TypeByNames(Named({"distilbert.x"}), "distilbert."), "");
+  EXPECT_EQ(TypeByNames(Named({"encoder.layer.0.x"}), ""), "");
+}
+
+TEST(TensorNames, AreTranslated) {
+  const auto bert = [](const char* name) { return CanonicalName(BertFamily::kBert, "bert.", name); };
+  EXPECT_EQ(bert("bert.encoder.layer.0.output.dense.bias"), "encoder.layer.0.output.dense.bias");
+  EXPECT_EQ(bert("bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
+  EXPECT_EQ(bert("bert.encoder.layer.11.output.LayerNorm.beta"), "encoder.layer.11.output.LayerNorm.bias");
+  EXPECT_EQ(bert("bert.embeddings.position_ids"), "");
+  EXPECT_EQ(bert("cls.predictions.bias"), "");
+  EXPECT_EQ(bert("classifier.weight"), "");
+  EXPECT_EQ(bert("pooler.dense.weight"), "") << "a task's, for it lies beside the encoder";
+  EXPECT_EQ(bert("encoder.layer.0.output.dense.bias"), "encoder.layer.0.output.dense.bias") << "nobody else's";
+  const auto distil = [](const char* name) { return CanonicalName(BertFamily::kDistilBert, "distilbert.", name); };
+  EXPECT_EQ(distil("distilbert.transformer.layer.5.attention.q_lin.weight"),
+            "encoder.layer.5.attention.self.query.weight");
+  EXPECT_EQ(distil("transformer.layer.5.sa_layer_norm.bias"), "encoder.layer.5.attention.output.LayerNorm.bias");
+  EXPECT_EQ(distil("distilbert.transformer.layer.5.ffn.lin2.weight"), "encoder.layer.5.output.dense.weight");
+  EXPECT_EQ(distil("distilbert.transformer.layer.5.output_layer_norm.weight"),
+            "encoder.layer.5.output.LayerNorm.weight");
+  EXPECT_EQ(distil("distilbert.transformer.layer.5.adapter.weight"), "encoder.layer.5.adapter.weight");
+  EXPECT_EQ(distil("vocab_transform.weight"), "");
+}
+
+}  // namespace
+}  // namespace swizzle
