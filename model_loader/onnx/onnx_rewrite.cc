@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
 #include "model_loader/onnx/weight_sources.h"
+#include "model_loader/onnx/weight_uses.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
 namespace {
@@ -29,105 +30,6 @@ StatusOr<std::vector<std::byte>> Serialise(const onnx::ModelProto& model) {
   model.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
   return bytes;
 }
-
-int64_t GroupOf(const onnx::NodeProto& conv) {
-  for (const auto& attribute : conv.attribute()) {
-    if (attribute.name() == "group") return attribute.i();
-  }
-  return 1;
-}
-
-bool IsWeightInput(const onnx::NodeProto& node, int input) {
-  if (!IsDefaultDomain(node.domain())) return false;
-  if (node.op_type() == "Conv") return input == 1 && GroupOf(node) == 1;
-  if (node.op_type() == "Gemm") return input == 1;
-  return node.op_type() == "MatMul";
-}
-
-bool HasOutputsLast(const onnx::NodeProto& node, int input) {
-  if (node.op_type() == "MatMul") return input == 1;
-  if (node.op_type() != "Gemm") return false;
-  const auto turned = [](const auto& attribute) { return attribute.name() == "transB" && attribute.i() != 0; };
-  return std::none_of(node.attribute().begin(), node.attribute().end(), turned);
-}
-
-bool IsConstant(const onnx::NodeProto& node) {
-  return node.op_type() == "Constant" && IsDefaultDomain(node.domain()) && node.input_size() == 0 &&
-         node.output_size() == 1;
-}
-
-// How the nodes of a graph use one initializer or Constant node.
-struct Usage {
-  std::vector<std::string> nodes;  // that have names
-  int readers = 0;
-  bool as_weight_only = true;
-  bool outputs_last = false, both_ways = false;  // as of OnnxWeight
-  bool on_the_left = false;                      // of a MatMul: then it is a matrix, no stack of them
-};
-
-class UsageFinder {
- public:
-  explicit UsageFinder(const onnx::GraphProto& graph) {
-    for (const auto& initializer : graph.initializer()) source_[initializer.name()] = initializer.name();
-    for (const auto& sparse : graph.sparse_initializer()) source_[sparse.values().name()] = sparse.values().name();
-    for (const auto& node : graph.node()) Visit(node);
-    for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
-  }
-
-  // Null for a constant, of so many dimensions, that is not a weight.
-  const Usage* Find(const std::string& constant, int rank) const {
-    const auto found = usages_.find(constant);
-    if (found == usages_.end() || !found->second.as_weight_only) return nullptr;
-    return rank >= 2 && (rank == 2 || !found->second.on_the_left) ? &found->second : nullptr;
-  }
-
- private:
-  void Visit(const onnx::NodeProto& node) {
-    if (IsConstant(node)) source_[node.output(0)] = node.output(0);
-    if (node.op_type() == "Identity" && IsDefaultDomain(node.domain()) && node.input_size() == 1 &&
-        node.output_size() == 1) {
-      if (const auto source = source_.find(node.input(0)); source != source_.end()) {
-        source_[node.output(0)] = source->second;
-      }
-      return;
-    }
-    for (int i = 0; i < node.input_size(); ++i) {
-      const auto source = source_.find(node.input(i));
-      if (source != source_.end()) Add(node, i, usages_[source->second]);
-    }
-    ExcludeWhatSubgraphsRead(node);
-  }
-
-  static void Add(const onnx::NodeProto& node, int input, Usage& usage) {
-    if (!node.name().empty()) usage.nodes.push_back(node.name());
-    const bool outputs_last = HasOutputsLast(node, input);
-    if (usage.readers++ == 0) usage.outputs_last = outputs_last;
-    usage.both_ways |= usage.outputs_last != outputs_last;
-    usage.as_weight_only &= IsWeightInput(node, input);
-    usage.on_the_left |= input == 0;
-  }
-
-  void ExcludeWhatSubgraphsRead(const onnx::NodeProto& node) {
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) ExcludeWhatIsReadIn(attribute.g());
-      for (const auto& graph : attribute.graphs()) ExcludeWhatIsReadIn(graph);
-    }
-  }
-  void ExcludeWhatIsReadIn(const onnx::GraphProto& graph) {
-    for (const auto& node : graph.node()) {
-      for (const auto& input : node.input()) ExcludeSourceOf(input);
-      ExcludeWhatSubgraphsRead(node);
-    }
-    for (const auto& output : graph.output()) ExcludeSourceOf(output.name());
-  }
-
-  void ExcludeSourceOf(const std::string& name) {
-    if (const auto source = source_.find(name); source != source_.end()) usages_[source->second].as_weight_only = false;
-  }
-
-  std::unordered_map<std::string, std::string> source_;  // value -> the initializer or Constant's output that it is
-  std::unordered_map<std::string, Usage> usages_;        // by initializer or Constant's output
-};
 
 // Puts all that a model holds in external files inside, those of subgraphs and functions included.
 class Embedder {
@@ -184,27 +86,49 @@ class Embedder {
   TensorSource source_;
 };
 
-Status CheckIsFp32(const Tensor& tensor, const std::string& what) {
+// FP32 elements of what layers read through a Cast; of other weights they have to be that.
+Status MakeFp32(bool is_indirect, const std::string& what, Tensor& tensor) {
   if (tensor.dtype == DType::kFloat32) return {};
-  return Unimplemented(what, " is a weight of ", DTypeName(tensor.dtype), "; only FP32 weights can be edited");
-}
-
-void WriteFloats(std::span<const float> floats, onnx::TensorProto& proto) {
-  if (proto.has_raw_data()) {
-    const auto bytes = std::as_bytes(floats);
-    proto.mutable_raw_data()->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  } else {
-    proto.mutable_float_data()->Assign(floats.begin(), floats.end());
+  if (!is_indirect) {
+    return Unimplemented(what, " is a weight of ", DTypeName(tensor.dtype), "; only FP32 weights can be edited");
   }
+  Tensor floats{DType::kFloat32, tensor.shape, std::vector<std::byte>(tensor.elements() * sizeof(float))};
+  VisitElementType(tensor.dtype, [&](auto element) {
+    const auto* const from = reinterpret_cast<const decltype(element)*>(tensor.bytes.data());
+    const std::span<float> to = floats.floats();
+    for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<float>(Widened(from[i]));
+  });
+  tensor = std::move(floats);
+  return {};
 }
 
-// Edits the weights of one graph in place.
+// The elements as `dtype`, which they were made FP32 of.
+std::vector<std::byte> NarrowedBytes(std::span<const float> floats, DType dtype) {
+  std::vector<std::byte> bytes(floats.size() * ElementBytes(dtype));
+  VisitElementType(dtype, [&](auto element) {
+    auto* const to = reinterpret_cast<decltype(element)*>(bytes.data());
+    for (size_t i = 0; i < floats.size(); ++i) to[i] = Narrowed<decltype(element)>(floats[i]);
+  });
+  return bytes;
+}
+
+void WriteElements(std::span<const float> floats, DType dtype, onnx::TensorProto& proto) {
+  if (dtype == DType::kFloat32 && !proto.has_raw_data()) {
+    proto.mutable_float_data()->Assign(floats.begin(), floats.end());
+    return;
+  }
+  const std::vector<std::byte> bytes = NarrowedBytes(floats, dtype);
+  proto.clear_int32_data();
+  proto.mutable_raw_data()->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// Edits the weights of a graph, and of those within its nodes, in place.
 class WeightEditor {
  public:
   using Edit = std::function<void(const OnnxWeight&, std::span<float>)>;
 
   WeightEditor(const onnx::GraphProto& graph, const ReadOptions& options, const Edit& edit)
-      : usages_(graph), source_(options), edit_(edit) {}
+      : uses_(graph), source_(options), edit_(edit) {}
 
   Status VisitAll(onnx::GraphProto& graph) {
     for (auto& dense : *graph.mutable_initializer()) {
@@ -214,7 +138,11 @@ class WeightEditor {
       SWIZZLE_RETURN_IF_ERROR(Visit(sparse, sparse.values().name(), "sparse initializer"));
     }
     for (auto& node : *graph.mutable_node()) {
-      if (!IsConstant(node)) continue;
+      for (auto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g()) SWIZZLE_RETURN_IF_ERROR(VisitAll(*attribute.mutable_g()));
+        for (auto& within : *attribute.mutable_graphs()) SWIZZLE_RETURN_IF_ERROR(VisitAll(within));
+      }
+      if (!IsConstantNode(node)) continue;
       for (auto& value : *node.mutable_attribute()) {
         if (value.has_t()) SWIZZLE_RETURN_IF_ERROR(Visit(*value.mutable_t(), node.output(0), "constant"));
         if (!value.has_sparse_tensor()) continue;
@@ -227,38 +155,39 @@ class WeightEditor {
  private:
   // Whichever field of the tensor holds its elements.
   Status Visit(onnx::TensorProto& constant, const std::string& name, const char* kind) {
-    const Usage* usage = usages_.Find(name, constant.dims_size());
-    if (usage == nullptr) return {};
+    const WeightUse* const use = uses_.Find(&constant, constant.dims_size());
+    if (use == nullptr) return {};
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
     const std::string what = Concat(kind, " '", name, "'");
     onnx::TensorProto copy = constant;
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(copy, what, source_));
-    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
-    Apply(*usage, name, tensor);
-    WriteFloats(tensor.floats(), constant);
+    const DType dtype = tensor.dtype;
+    SWIZZLE_RETURN_IF_ERROR(MakeFp32(use->is_indirect, what, tensor));
+    Apply(*use, name, tensor);
+    WriteElements(tensor.floats(), dtype, constant);
     return {};
   }
 
   Status Visit(onnx::SparseTensorProto& constant, const std::string& name, const char* kind) {
-    const Usage* usage = usages_.Find(name, constant.dims_size());
-    if (usage == nullptr) return {};
+    const WeightUse* const use = uses_.Find(&constant, constant.dims_size());
+    if (use == nullptr) return {};
     SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("a ", kind)));
     const std::string what = Concat(kind, " '", name, "'");
     onnx::SparseTensorProto copy = constant;
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadSparseTensor(copy, what, source_));
-    SWIZZLE_RETURN_IF_ERROR(CheckIsFp32(tensor, what));
-    Apply(*usage, name, tensor);
+    SWIZZLE_RETURN_IF_ERROR(MakeFp32(/*is_indirect=*/false, what, tensor));
+    Apply(*use, name, tensor);
     WriteSparseTensor(tensor.floats(), constant);
     return {};
   }
 
-  void Apply(const Usage& usage, const std::string& name, Tensor& tensor) const {
-    OnnxWeight weight{usage.nodes, tensor.shape, usage.outputs_last, usage.both_ways};
+  void Apply(const WeightUse& use, const std::string& name, Tensor& tensor) const {
+    OnnxWeight weight{use.nodes, tensor.shape, use.outputs_last, use.both_ways, use.is_indirect};
     weight.names.push_back(name);
     edit_(weight, tensor.floats());
   }
 
-  const UsageFinder usages_;
+  const WeightUses uses_;
   TensorSource source_;
   const Edit& edit_;
 };
@@ -284,6 +213,11 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   SWIZZLE_RETURN_IF_ERROR(embedded);
   SWIZZLE_RETURN_IF_ERROR(WeightEditor(proto.graph(), options, edit).VisitAll(*proto.mutable_graph()));
   return Serialise(proto);
+}
+
+std::vector<std::string> UnseenOnnxWeights(std::span<const std::byte> model) {
+  const StatusOr<onnx::ModelProto> proto = Parse(model);
+  return proto.ok() ? WeightUses(proto->graph()).Unseen() : std::vector<std::string>();
 }
 
 bool IsQuantisedOnnx(std::span<const std::byte> model) {

@@ -14,21 +14,25 @@
 
 namespace swizzle {
 
-// An initializer or Constant node, dense or sparse, that is the FP32 weight of convolutions (of one group) or linear
-// layers, and of nothing else, nor read by a subgraph.
+// An initializer or Constant node, dense or sparse, that is the weight of convolutions (of one group) or linear layers,
+// and of nothing else. It may be of a graph within a node, or read there.
 struct OnnxWeight {
   std::vector<std::string> names;  // of the nodes that use it, then its own: the initializer's or the output's
   Shape shape;
   bool outputs_last = false;  // the last dimension is the outputs', as of what MatMul multiplies with; else the first
   bool both_ways = false;     // nodes differ in that; the first one's then stands above
+  // Layers read it through a Cast, a Transpose or a factor, or in a graph within a node: where calibration does not
+  // follow it.
+  bool is_indirect = false;
 
   // Of a window: elements of an output and an input channel.
   int64_t taps() const;
 };
 
 // Calls `edit` with every weight, in the file's order, and its elements to change in place. Weights are the
-// initializers and Constant nodes that Conv with group 1, Gemm and MatMul read, directly or through Identity; any
-// operators may stand beside these.
+// initializers and Constant nodes that Conv with group 1, Gemm and MatMul read, directly or through Identity, Cast, the
+// Transpose of a matrix, and Mul or Div by one number; any operators may stand beside these. What is cast may be of
+// halves or of whole numbers of up to 16 bits, and gets what was made of it rounded.
 // Returns the model as a file again: the elements keep their encoding, and fields unknown here survive. What lies in
 // external files is put inside, so that the result may be kept anywhere. Sparse initializers come after the others, and
 // Constant nodes after these; sparse weights stay sparse, without the zeros among their values.
@@ -37,6 +41,10 @@ struct OnnxWeight {
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
     std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
     const ReadOptions& options = {});
+
+// What layers multiply with and RewriteOnnxWeights leaves out, and why, for messages: "'w' (behind Add node 'a')". None
+// for what is no model.
+std::vector<std::string> UnseenOnnxWeights(std::span<const std::byte> model);
 
 // Whether some of its operators make whole numbers of real ones or the other way round, so that what it multiplies with
 // is seldom FP32. False for what is no model.

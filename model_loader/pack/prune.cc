@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -14,6 +16,7 @@
 #include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
@@ -84,19 +87,42 @@ Status Calibrate(const PruneCommand& command, const fallback::Program& program, 
 
 constexpr char kNodeByNode[] = "calibration runs the model node by node";
 
+// Some of the names, and how many there are.
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 8;
+  std::string list;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) list += Concat(i == 0 ? "" : ", ", names[i]);
+  return names.size() <= kMost ? list : Concat(list, " and ", names.size() - kMost, " more");
+}
+
+// What layers multiply with, and was not pruned, because it was not found to be a weight, or calibration does not follow
+// it.
+StatusOr<std::vector<std::string>> UnseenIn(const std::vector<std::byte>& model, const ReadOptions& options,
+                                            bool calibrated) {
+  std::vector<std::string> unseen = UnseenOnnxWeights(model);
+  if (!calibrated) return unseen;
+  const auto note = [&](const OnnxWeight& weight, std::span<float>) {
+    if (weight.is_indirect) unseen.push_back(Concat(QuotedName(weight.names.back()), " (not followed by calibration)"));
+  };
+  SWIZZLE_RETURN_IF_ERROR(RewriteOnnxWeights(model, note, options).status());
+  return unseen;
+}
+
 // An ONNX model with the weights that calibration gives.
 StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, const std::vector<std::byte>& model,
                                                 const ReadOptions& options, Terminal& terminal, Pruner& pruner,
                                                 std::filesystem::path& kept) {
   std::vector<NamedWeight> weights;
   const auto collect = [&](const OnnxWeight& weight, std::span<float> elements) {
+    if (weight.is_indirect) return;
     weights.push_back({weight, {elements.begin(), elements.end()}});
   };
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(model, collect, options));
   const auto program = fallback::ReadProgram(std::span<const std::byte>(whole));  // with what lay in external files
   if (!program.ok()) return Annotate(program.status(), kNodeByNode);
   SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights, kept));
-  const auto replace = [&, next = size_t{0}](const OnnxWeight&, std::span<float> elements) mutable {
+  const auto replace = [&, next = size_t{0}](const OnnxWeight& weight, std::span<float> elements) mutable {
+    if (weight.is_indirect) return;
     std::ranges::copy(weights[next++].elements, elements.begin());
   };
   return RewriteOnnxWeights(model, replace, options);
@@ -132,7 +158,8 @@ Status WritePruned(const PruneCommand& command, const std::vector<std::byte>& mo
   return WriteGraph(model, command.output);
 }
 
-Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner) {
+// `unseen` are the weights that are left as they are, for messages.
+Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner, std::vector<std::string>& unseen) {
   SWIZZLE_ASSIGN_OR_RETURN(OnnxModel file, ReadOnnxModel(command.model));
   std::vector<std::byte> model = std::move(file.bytes);
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
@@ -144,6 +171,11 @@ Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner
                                              : RewriteOnnxWeights(model, prune, file.options));
   if (pruner.records().empty() && IsQuantisedOnnx(model)) {
     return InvalidArgument("its weights are whole numbers already; prune the FP32 model, and quantize what that gives");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(unseen, UnseenIn(model, file.options, calibrated));
+  if (pruner.records().empty() && !unseen.empty()) {
+    return InvalidArgument("none of its weights can be pruned: ", Listed(unseen),
+                           "; fold constants when you export the model, so that layers read weights themselves");
   }
   SWIZZLE_RETURN_IF_ERROR(pruner.CheckResult());
   SWIZZLE_RETURN_IF_ERROR(WritePruned(command, model));
@@ -258,7 +290,8 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   }
   Pruner pruner(std::move(options));
   const bool loaded = IsCheckpoint(command.model) || (IsPacked(command.model) && !HoldsGraph(command.model));
-  const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner);
+  std::vector<std::string> unseen;
+  const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner, unseen);
   line.reset();
   if (!status.ok()) {
     const bool named = absl::StrContains(status.message(), command.model.string()) ||
@@ -266,6 +299,7 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
     return named ? status : Annotate(status, command.model.string());
   }
   terminal.out << SummaryText(command, pruner.records());
+  if (!unseen.empty()) terminal.out << "Not pruned, for they are not read as weights alone: " << Listed(unseen) << "\n";
   if (command.method != PruneMethod::kMagnitude || !command.scores.empty())
     terminal.out << KeptText(command, pruner.records());
   if (!command.calibration.empty()) terminal.out << ErrorsText(pruner.records());

@@ -328,6 +328,120 @@ TEST(OnnxRewrite, WeightsMayBeConstantNodes) {
   EXPECT_EQ(*after, expected.Bytes());
 }
 
+std::vector<std::string> UnseenIn(ModelBuilder& builder) { return UnseenOnnxWeights(Bytes(builder.Serialised())); }
+
+void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_i(value);
+}
+
+// Whole numbers and halves behind a Cast, a factor or a Transpose stay of their type.
+TEST(OnnxRewrite, WeightsMayStandBehindOperatorsThatKeepZeros) {
+  ModelBuilder builder;
+  for (const char* name : {"bytes", "halves", "turned", "scaled"}) builder.Initializer(name, {2, 2});
+  builder.Initializer("scale", {});
+  onnx::GraphProto& graph = *builder.model().mutable_graph();
+  graph.mutable_initializer(0)->set_data_type(onnx::TensorProto::INT8);
+  graph.mutable_initializer(0)->set_raw_data("\1\2\3\xfc", 4);
+  graph.mutable_initializer(1)->set_data_type(onnx::TensorProto::FLOAT16);
+  graph.mutable_initializer(1)->clear_raw_data();
+  for (const int bits : {0x3c00, 0x4000, 0x4200, 0x4400}) graph.mutable_initializer(1)->add_int32_data(bits);
+  SetInt(builder.Node("Cast", "cast_bytes", {"bytes"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("Mul", "scale_bytes", {"scale", "cast_bytes.out"});
+  builder.Node("MatMul", "a", {"x", "scale_bytes.out"});
+  SetInt(builder.Node("Cast", "cast_halves", {"halves"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("Gemm", "b", {"a.out", "cast_halves.out"});
+  builder.Node("Transpose", "turn", {"turned"});
+  builder.Node("MatMul", "c", {"b.out", "turn.out"});
+  builder.Node("Div", "divide", {"scaled", "scale"});
+  builder.Node("MatMul", "d", {"c.out", "divide.out"});
+  const std::vector<OnnxWeight> weights = WeightsOf(builder.Serialised());
+  ASSERT_EQ(weights.size(), 4u);
+  EXPECT_THAT(weights[0].names, ElementsAre("a", "bytes"));
+  EXPECT_TRUE(weights[0].outputs_last && weights[0].is_indirect);
+  EXPECT_FALSE(weights[2].outputs_last) << "its rows are outputs";
+  EXPECT_THAT(UnseenIn(builder), ElementsAre());
+
+  const std::string before = builder.Serialised();
+  const auto after = RewriteOnnxWeights(Bytes(before), [](const OnnxWeight&, std::span<float> v) {
+    EXPECT_EQ(v[2], 3.0f);
+    v[1] = 0.0f;
+  });
+  ASSERT_TRUE(after.ok()) << after.status();
+  onnx::ModelProto actual;
+  ASSERT_TRUE(actual.ParseFromArray(after->data(), static_cast<int>(after->size())));
+  EXPECT_EQ(actual.graph().initializer(0).raw_data(), std::string("\1\0\3\xfc", 4));
+  EXPECT_EQ(actual.graph().initializer(0).data_type(), onnx::TensorProto::INT8);
+  EXPECT_EQ(actual.graph().initializer(1).raw_data(), std::string("\0\x3c\0\0\0\x42\0\x44", 8));
+  EXPECT_EQ(actual.graph().initializer(1).int32_data_size(), 0);
+}
+
+TEST(OnnxRewrite, WeightsMayBeInBranchesAndLoops) {
+  ModelBuilder builder;
+  builder.Initializer("outer", {4, 4});
+  const auto read = [](onnx::GraphProto& graph, const std::string& name, const std::string& weight) {
+    onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type("MatMul");
+    node.set_name(name);
+    node.add_input("x");
+    node.add_input(weight);
+    node.add_output(name + ".out");
+    graph.add_output()->set_name(name + ".out");
+  };
+  onnx::NodeProto& condition = builder.Node("If", "if", {"c"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    onnx::AttributeProto& attribute = *condition.add_attribute();
+    attribute.set_name(branch);
+    ModelBuilder inner;
+    *attribute.mutable_g()->add_initializer() = inner.Initializer("inner", {2, 2});  // both have one of this name
+    read(*attribute.mutable_g(), branch, "inner");
+  }
+  onnx::AttributeProto& body = *builder.Node("Loop", "loop", {"n", ""}).add_attribute();
+  body.set_name("body");
+  read(*body.mutable_g(), "looped", "outer");
+  std::vector<std::vector<std::string>> names;
+  const std::string before = builder.Serialised();
+  const auto after = RewriteOnnxWeights(Bytes(before), [&](const OnnxWeight& weight, std::span<float> v) {
+    names.push_back(weight.names);
+    EXPECT_TRUE(weight.is_indirect);
+    v[0] = static_cast<float>(names.size());
+  });
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_THAT(names, ElementsAre(ElementsAre("looped", "outer"), ElementsAre("then_branch", "inner"),
+                                 ElementsAre("else_branch", "inner")));
+  onnx::ModelProto actual;
+  ASSERT_TRUE(actual.ParseFromArray(after->data(), static_cast<int>(after->size())));
+  const auto first = [&](int branch) {
+    float value;
+    std::memcpy(&value, actual.graph().node(0).attribute(branch).g().initializer(0).raw_data().data(), sizeof(value));
+    return value;
+  };
+  EXPECT_EQ(first(0), 2.0f);
+  EXPECT_EQ(first(1), 3.0f);
+}
+
+TEST(OnnxRewrite, WhatLayersMultiplyWithAndIsLeftAloneIsNamed) {
+  ModelBuilder builder;
+  for (const char* name : {"tied", "shifted", "wide", "plain"}) builder.Initializer(name, {4, 4});
+  builder.Initializer("offset", {4});
+  auto& wide = *builder.model().mutable_graph()->mutable_initializer(2);
+  wide.set_data_type(onnx::TensorProto::DOUBLE);
+  wide.set_raw_data(std::string(128, '\0'));
+  builder.Node("Gather", "words", {"tied", "ids"});
+  builder.Node("MatMul", "a", {"x", "tied"});
+  builder.Node("Sub", "shift", {"shifted", "offset"});
+  SetInt(builder.Node("Cast", "cast", {"shift.out"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("MatMul", "b", {"a.out", "cast.out"});
+  SetInt(builder.Node("Cast", "", {"wide"}), "to", onnx::TensorProto::FLOAT);
+  builder.Node("MatMul", "c", {"b.out", ".out"});
+  builder.Node("MatMul", "d", {"c.out", "plain"});
+  EXPECT_EQ(WeightsOf(builder.Serialised()).size(), 1u);
+  EXPECT_THAT(UnseenIn(builder), ElementsAre("'tied' (Gather node 'words' reads it, too)",
+                                             "'shifted' (behind Sub node 'shift')", "'wide' (behind a node Cast)"));
+  EXPECT_TRUE(UnseenOnnxWeights(Bytes("not a model")).empty());
+}
+
 TEST(OnnxRewrite, GarbageIsRefused) {
   const auto status = RewriteOnnxWeights(Bytes("not a model"), [](const OnnxWeight&, std::span<float>) {}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

@@ -79,6 +79,29 @@ TEST_F(PruneText, WholeNumbersAreCalledThat) {
   EXPECT_THAT(Prune(command), HasSubstr("prune the FP32 model"));
 }
 
+// Of the layers of one model one is pruned, and the others are named.
+TEST_F(PruneText, NamesWhatItLeavesAsItIs) {
+  const std::vector<float> ones(16, 1.0f);
+  swizzle::testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Floats("w", {4, 4}, ones).Floats("turned", {4, 4}, ones).Floats("shift", {4}, {1, 2, 3, 4});
+  builder.Node("Transpose", {"turned"}, {"t"}).Node("MatMul", {"x", "t"}, {"a"});
+  builder.Node("Add", {"w", "shift"}, {"v"}).Node("MatMul", {"a", "v"}, {"y"}).Output("y");
+  PruneCommand command;
+  command.model = folder_ / "m.onnx";
+  ASSERT_TRUE(WriteFileAtomically(command.model, builder.Bytes()).ok());
+  command.sparsity = 0.5;
+  const std::string text = Prune(command);
+  EXPECT_THAT(text, HasSubstr("16 weights in 1 layers"));
+  EXPECT_THAT(text, HasSubstr("Not pruned, for they are not read as weights alone: 'w' (behind Add node"));
+  const std::vector<float> rows(12, 0.5f);
+  command.calibration = folder_ / "x.npz";
+  std::ofstream(command.calibration, std::ios::binary)
+      << swizzle::testing::MakeNpz({{"x", {DType::kFloat32, {3, 4}, std::as_bytes(std::span(rows))}}});
+  const std::string calibrated = Prune(command);
+  EXPECT_THAT(calibrated, HasSubstr("none of its weights can be pruned: 'w' (behind Add node"));
+  EXPECT_THAT(calibrated, HasSubstr("'turned' (not followed by calibration)"));
+}
+
 TEST_F(PruneText, NamesAFileOnce) {
   const std::string missing = folder_ / "none.onnx", scores = folder_ / "none.npz";
   PruneCommand command;
