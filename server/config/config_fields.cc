@@ -1,31 +1,158 @@
 #include "server/config/config_fields.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
+#include <array>
+#include <functional>
 
 namespace swizzle {
 namespace {
 
-bool IsHonoured(std::string_view path) {
-  return std::ranges::find(kConfigFields, path, &ConfigField::path) != kConfigFields.end();
+namespace pb = google::protobuf;
+using enum FieldUse;
+
+constexpr std::string_view kOnlyUnderTensorRt = "it describes a TensorRT engine; remove it";
+constexpr std::string_view kOneQueue =
+    "all requests wait in one queue; remove it, and serve what is urgent as a model of its own";
+constexpr std::string_view kRagged =
+    "requests of other shapes share no batch, but for token sequences, which need no such field; remove it";
+constexpr std::string_view kStagedAnyway = "what goes to a GPU is staged in pinned memory in any case";
+
+constexpr auto kFields = std::to_array<ConfigField>({
+    {"name", kServed, "has to be the directory's"},
+    {"backend", kServed,
+     "`swizzle`, or `onnxruntime` or `openvino`, which stand for the same; `identity` is a model without weights that "
+     "answers its input"},
+    {"platform", kServed,
+     "what the server itself reports, such as `swizzle_onnx`, or `onnxruntime_onnx`; changes nothing"},
+    {"version_policy", kServed,
+     "which of the versions that are there is served; a policy that means several is refused, for one is served"},
+    {"version_policy.latest", kServed, "the version with the greatest number"},
+    {"version_policy.latest.num_versions", kServed, "1, or 0, which stands for it, or more than there are"},
+    {"version_policy.all", kServed, "where there is one version"},
+    {"version_policy.specific", kServed, "the version that is named"},
+    {"version_policy.specific.versions", kServed, "one of the versions that are there"},
+    {"max_batch_size", kServed,
+     "the most rows that run together, up to 4096; without `dynamic_batching` beside it, requests then run one by one, "
+     "as in Triton; 0: shapes are exactly the model's"},
+    {"input", kServed, "all of the model's inputs, or none, in the order that requests see"},
+    {"input.name", kServed, "checked against the model"},
+    {"input.data_type", kServed, "checked against the model"},
+    {"input.format", kNoEffect, "clients are told; what the model gets is as `dims` say"},
+    {"input.dims", kServed,
+     "without the batch dimension where `max_batch_size` is above 0; a number fixes what the model leaves open"},
+    {"input.reshape", kServed, "the model gets the same elements in another shape than `dims`, which requests have"},
+    {"input.reshape.shape", kServed,
+     "the model's dimensions; its -1s stand for those of `dims`, in their order, and elements between them are as many"},
+    {"input.is_shape_tensor", kRefused, kOnlyUnderTensorRt},
+    {"input.allow_ragged_batch", kRefused, kRagged},
+    {"input.optional", kRefused, "a request gives every input; remove it, and have clients send the default"},
+    {"input.is_non_linear_format_io", kRefused, kOnlyUnderTensorRt},
+    {"output", kServed, "as `input`"},
+    {"output.name", kServed, "checked against the model"},
+    {"output.data_type", kServed, "checked against the model"},
+    {"output.dims", kServed, "as `input.dims`"},
+    {"output.label_filename", kNoEffect, "labels belong to classification, which is not served: outputs are tensors"},
+    {"output.reshape", kServed, "clients get the model's elements in the shape that `dims` say"},
+    {"output.reshape.shape", kServed, "as `input.reshape.shape`"},
+    {"output.is_shape_tensor", kRefused, kOnlyUnderTensorRt},
+    {"output.is_non_linear_format_io", kRefused, kOnlyUnderTensorRt},
+    {"batch_input", kRefused, kRagged},
+    {"batch_output", kRefused, kRagged},
+    {"instance_group", kServed, "executors of the model"},
+    {"instance_group.name", kNoEffect, "executors have no names"},
+    {"instance_group.count", kServed,
+     "executors that run batches side by side, on each GPU, or sharing out the processors"},
+    {"instance_group.kind", kServed,
+     "`KIND_CPU`, `KIND_GPU` or `KIND_AUTO`, the same in all groups; `KIND_MODEL` stands for `KIND_AUTO`, and where "
+     "the server has no GPU, `KIND_GPU` for `KIND_CPU`, which is logged"},
+    {"instance_group.gpus", kNoEffect, "a model runs on all GPUs that the server has, which --device says"},
+    {"instance_group.profile", kNoEffect, "profiles are TensorRT's; all shapes that the model takes are served"},
+    {"instance_group.rate_limiter", kNoEffect, "resources are not counted, as Triton counts none unless told to"},
+    {"instance_group.passive", kRefused, "every executor takes requests; remove the group"},
+    {"instance_group.secondary_devices", kNoEffect, "there are GPUs and processors alone"},
+    {"instance_group.host_policy", kNoEffect, "where threads run is said by --threads and --pin-threads"},
+    {"default_model_filename", kServed,
+     "the file that is the model, in its version's directory, in place of `model.onnx` and the like; no path"},
+    {"cc_model_filenames", kNoEffect, "one file is served on whatever GPU: that of `default_model_filename`"},
+    {"metric_tags", kNoEffect, "metrics have labels of their own"},
+    {"dynamic_batching", kServed, "the server forms batches of several requests"},
+    {"dynamic_batching.preferred_batch_size", kServed, "sizes that are not worth a longer wait"},
+    {"dynamic_batching.max_queue_delay_microseconds", kServed,
+     "how long a request may wait for others to join its batch"},
+    {"dynamic_batching.preserve_ordering", kNoEffect, "a call has one answer, which reaches no other call"},
+    {"dynamic_batching.priority_levels", kRefused, kOneQueue, 1},
+    {"dynamic_batching.default_priority_level", kRefused, kOneQueue, 1},
+    {"dynamic_batching.default_queue_policy", kServed, "the queue's limits"},
+    {"dynamic_batching.default_queue_policy.timeout_action", kRefused,
+     "a request whose time is over ends in DEADLINE_EXCEEDED; use REJECT"},
+    {"dynamic_batching.default_queue_policy.default_timeout_microseconds", kServed,
+     "a request that has not started by then ends in DEADLINE_EXCEEDED; 0: 10 s more than the delay"},
+    {"dynamic_batching.default_queue_policy.allow_timeout_override", kServed,
+     "whether a request's parameter `timeout` may shorten that"},
+    {"dynamic_batching.default_queue_policy.max_queue_size", kServed,
+     "requests that may wait; further ones end in RESOURCE_EXHAUSTED; 0: 1024; see the parameters for rows, bytes and "
+     "time"},
+    {"dynamic_batching.priority_queue_policy", kRefused, kOneQueue},
+    {"sequence_batching", kRefused,
+     "the server keeps nothing from one request to the next; give the model its state as an input, and have clients "
+     "send it again"},
+    {"ensemble_scheduling", kRefused,
+     "the server chains no models; call one after the other, or merge them into one ONNX model"},
+    {"optimization", kServed, "holds fields that say how, not what, is computed"},
+    {"optimization.graph", kNoEffect, "graphs are optimised in any case, without changing what they compute"},
+    {"optimization.priority", kNoEffect, "models take turns"},
+    {"optimization.cuda", kNoEffect, "work on GPUs is recorded as CUDA graphs in any case"},
+    {"optimization.execution_accelerators", kNoEffect,
+     "kernels are the server's own, for each layer the one that was measured fastest; for lower precision there is the "
+     "parameter `precision`"},
+    {"optimization.input_pinned_memory", kNoEffect, kStagedAnyway},
+    {"optimization.output_pinned_memory", kNoEffect, kStagedAnyway},
+    {"optimization.gather_kernel_buffer_threshold", kNoEffect, "requests are gathered once, wherever they are"},
+    {"optimization.eager_batching", kNoEffect, "batches are formed as soon as an executor is idle"},
+    {"parameters", kServed, "see below"},
+    {"model_warmup", kRefused,
+     "requests that warm a model up are not run yet; remove it, for plans are made before a model is ready"},
+    {"model_operations", kNoEffect, "no library is loaded; a model that needs operators of one is refused by their name"},
+    {"model_transaction_policy", kServed, "holds the field below"},
+    {"model_transaction_policy.decoupled", kRefused, "a request has one response; remove it"},
+    {"model_repository_agents", kRefused, "files are loaded as they lie there; remove it, and prepare them before"},
+    {"response_cache", kServed, "holds the field below"},
+    {"response_cache.enable", kRefused, "no answer is kept; remove it, and keep answers in front of the server"},
+    {"runtime", kNoEffect, "it names a library of Triton's"},
+    {"model_metrics", kNoEffect, "histograms have buckets of their own, which /metrics shows"},
+});
+
+const ConfigField* FindRow(std::string_view path) {
+  const auto row = std::ranges::find(kFields, path, &ConfigField::path);
+  return row == kFields.end() ? nullptr : &*row;
 }
 
-// `prefix` is the path to `message`.
-Status RefuseBelow(const google::protobuf::Message& message, const std::string& prefix) {
-  const google::protobuf::Reflection& reflection = *message.GetReflection();
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
+bool AsksForNothing(const pb::Message& message, const pb::FieldDescriptor* field, int64_t harmless) {
+  return field->cpp_type() == pb::FieldDescriptor::CPPTYPE_UINT64 && !field->is_repeated() &&
+         message.GetReflection()->GetUInt64(message, field) <= static_cast<uint64_t>(harmless);
+}
+
+// Calls `visit` for each row whose field is set, until it fails; nothing below a row that is not served. `prefix` is the
+// path to `message`. A field without a row is refused.
+Status Visit(const pb::Message& message, const std::string& prefix,
+             const std::function<Status(const ConfigField&)>& visit) {
+  const pb::Reflection& reflection = *message.GetReflection();
+  std::vector<const pb::FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
-  for (const google::protobuf::FieldDescriptor* field : fields) {
+  for (const pb::FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
-    if (!IsHonoured(path)) return Unimplemented("the field '", path, "' is not supported yet; remove it");
-    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE || field->is_map()) continue;
+    const ConfigField* const row = FindRow(path);
+    if (row == nullptr) return Unimplemented("the field '", path, "' is not served; remove it");
+    if (row->harmless > 0 && AsksForNothing(message, field, row->harmless)) continue;
+    SWIZZLE_RETURN_IF_ERROR(visit(*row));
+    const bool is_message = field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE && !field->is_map();
+    if (row->use != kServed || !is_message) continue;
     if (!field->is_repeated()) {
-      SWIZZLE_RETURN_IF_ERROR(RefuseBelow(reflection.GetMessage(message, field), path + "."));
+      SWIZZLE_RETURN_IF_ERROR(Visit(reflection.GetMessage(message, field), path + ".", visit));
       continue;
     }
     for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-      SWIZZLE_RETURN_IF_ERROR(RefuseBelow(reflection.GetRepeatedMessage(message, field, i), path + "."));
+      SWIZZLE_RETURN_IF_ERROR(Visit(reflection.GetRepeatedMessage(message, field, i), path + ".", visit));
     }
   }
   return absl::OkStatus();
@@ -33,6 +160,24 @@ Status RefuseBelow(const google::protobuf::Message& message, const std::string& 
 
 }  // namespace
 
-Status RefuseOtherFields(const google::protobuf::Message& config) { return RefuseBelow(config, ""); }
+std::span<const ConfigField> ConfigFields() { return kFields; }
+
+Status RefuseFields(const pb::Message& config) {
+  return Visit(config, "", [](const ConfigField& row) {
+    if (row.use != kRefused) return Status();
+    return Unimplemented("the field '", row.path, "' is not served: ", row.meaning);
+  });
+}
+
+std::vector<ConfigNotice> FieldsWithoutEffect(const pb::Message& config) {
+  std::vector<ConfigNotice> notices;
+  const Status visited = Visit(config, "", [&](const ConfigField& row) {
+    const bool is_new = std::ranges::find(notices, row.path, &ConfigNotice::field) == notices.end();
+    if (row.use == kNoEffect && is_new) notices.push_back({std::string(row.path), std::string(row.meaning)});
+    return Status();
+  });
+  SWIZZLE_CHECK(visited.ok());  // fields without a row were refused
+  return notices;
+}
 
 }  // namespace swizzle

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "kernels/base/precision.h"
+#include "model_loader/files/printable_name.h"
 
 namespace swizzle {
 namespace {
@@ -78,6 +79,46 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view key, const std::string& value) { return ParseWhole(key, value, 1, 100).status(); }},
 });
 
+constexpr std::string_view kOnnxRuntime = "onnxruntime", kOpenVino = "openvino", kTensorRt = "tensorrt";
+
+constexpr auto kOtherParameters = std::to_array<OtherParameter>({
+    {kOnnxRuntime, "intra_op_thread_count"},
+    {kOnnxRuntime, "inter_op_thread_count"},
+    {kOnnxRuntime, "execution_mode"},
+    {kOnnxRuntime, "enable_mem_arena"},
+    {kOnnxRuntime, "enable_mem_pattern"},
+    {kOnnxRuntime, "memory."},
+    {kOnnxRuntime, "session."},
+    {kOnnxRuntime, "optimization."},
+    {kOnnxRuntime, "ep."},
+    {kOnnxRuntime, "mlas."},
+    {kOnnxRuntime, "gpu_mem_limit"},
+    {kOnnxRuntime, "arena_extend_strategy"},
+    {kOnnxRuntime, "cudnn_conv_algo_search"},
+    {kOnnxRuntime, "cudnn_conv_use_max_workspace"},
+    {kOnnxRuntime, "cudnn_conv1d_pad_to_nc1d"},
+    {kOnnxRuntime, "do_copy_in_default_stream"},
+    {kOnnxRuntime, "use_device_allocator_for_initializers"},
+    {kOnnxRuntime, "share_session_between_instances"},
+    {kOnnxRuntime, "profiling"},
+    {kOpenVino, "CPU_EXTENSION_PATH"},
+    {kOpenVino, "INFERENCE_NUM_THREADS"},
+    {kOpenVino, "COMPILATION_NUM_THREADS"},
+    {kOpenVino, "CPU_THREADS_NUM"},
+    {kOpenVino, "CPU_THROUGHPUT_STREAMS"},
+    {kOpenVino, "NUM_STREAMS"},
+    {kOpenVino, "HINT_BF16"},
+    {kOpenVino, "ENFORCE_BF16"},
+    {kOpenVino, "PERFORMANCE_HINT"},
+    {kOpenVino, "TARGET_DEVICE"},
+    {kOpenVino, "SKIP_OV_DYNAMIC_BATCHSIZE"},
+    {kOpenVino, "ENABLE_BATCH_PADDING"},
+    {kOpenVino, "RESHAPE_IO_LAYERS"},
+    {kTensorRt, "execution_context_allocation_strategy"},
+    {kTensorRt, "precision_mode"},
+    {kTensorRt, "max_workspace_size_bytes"},
+});
+
 bool IsOfQueue(std::string_view key) {
   return key == kQueueRowsKey || key == kQueueBytesKey || key == kQueueWaitKey || key == kConnectionQueueKey;
 }
@@ -86,10 +127,22 @@ bool IsOfQueue(std::string_view key) {
 
 std::span<const ConfigParameter> ConfigParameters() { return kParameters; }
 
+std::span<const OtherParameter> OtherParameters() { return kOtherParameters; }
+
+const OtherParameter* FindOtherParameter(std::string_view key) {
+  const auto found = std::ranges::find_if(kOtherParameters, [&](const OtherParameter& other) {
+    return other.key == key || (other.key.ends_with('.') && key.starts_with(other.key));
+  });
+  return found == kOtherParameters.end() ? nullptr : &*found;
+}
+
 Status CheckParameters(const ModelConfig& config) {
   for (const auto& [key, parameter] : config.parameters()) {
     const auto row = std::ranges::find(kParameters, std::string_view(key), &ConfigParameter::key);
-    if (row == kParameters.end()) return InvalidArgument("parameter '", key, "' is not known");
+    if (row == kParameters.end()) {
+      if (FindOtherParameter(key) != nullptr) continue;
+      return InvalidArgument("parameter ", QuotedName(key), " is not known; remove it, or see the page of config.pbtxt");
+    }
     if (key == kExecuteDelayKey && config.backend() != "identity") {
       return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");
     }
@@ -100,7 +153,7 @@ Status CheckParameters(const ModelConfig& config) {
 
 Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
   for (const auto& [key, parameter] : config.parameters()) {
-    if (IsOfQueue(key)) continue;
+    if (IsOfQueue(key) || FindOtherParameter(key) != nullptr) continue;
     if (spec.max_batch_tokens == 0 && key != kPrecisionKey) {
       return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
     }

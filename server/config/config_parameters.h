@@ -22,7 +22,16 @@ struct ConfigParameter {
 };
 std::span<const ConfigParameter> ConfigParameters();
 
-// INVALID_ARGUMENT for a key that is not in the table, or a value that it can't have.
+// Parameters of Triton's backends for ONNX models. They say how, not what, is computed, and change nothing here.
+struct OtherParameter {
+  std::string_view backend;
+  std::string_view key;  // where it ends in a dot: of all keys that begin so
+};
+std::span<const OtherParameter> OtherParameters();
+// Null for other keys.
+const OtherParameter* FindOtherParameter(std::string_view key);
+
+// INVALID_ARGUMENT for a key that is in neither table, or a value that it can't have.
 Status CheckParameters(const inference::ModelConfig& config);
 
 // What the parameters make of the specification of a model file. INVALID_ARGUMENT where one is not for such a model.

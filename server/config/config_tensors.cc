@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/model/reshaped_dims.h"
+
 namespace swizzle {
 namespace {
 
@@ -44,6 +46,15 @@ std::optional<DType> DTypeOf(inference::DataType type) {
   return std::nullopt;
 }
 
+Status CheckDims(const google::protobuf::RepeatedField<int64_t>& dims, std::string_view direction,
+                 const std::string& name) {
+  for (const int64_t dim : dims) {
+    if (dim >= 1 || dim == -1) continue;
+    return InvalidArgument(direction, " '", name, "' has the dimension ", dim, "; use -1 or a positive number");
+  }
+  return absl::OkStatus();
+}
+
 // Inputs and outputs have the same fields, in two messages.
 template <typename Tensor>
 StatusOr<TensorSpec> SpecOf(std::string_view direction, const Tensor& tensor) {
@@ -52,13 +63,16 @@ StatusOr<TensorSpec> SpecOf(std::string_view direction, const Tensor& tensor) {
   if (!dtype) {
     return InvalidArgument(direction, " '", tensor.name(), "' has no 'data_type'; give one, such as TYPE_FP32");
   }
-  for (const int64_t dim : tensor.dims()) {
-    if (dim < 1 && dim != -1) {
-      return InvalidArgument(direction, " '", tensor.name(), "' has the dimension ", dim,
-                             "; use -1 or a positive number");
-    }
+  SWIZZLE_RETURN_IF_ERROR(CheckDims(tensor.dims(), direction, tensor.name()));
+  SWIZZLE_RETURN_IF_ERROR(CheckDims(tensor.reshape().shape(), direction, tensor.name()));
+  Shape dims(tensor.dims().begin(), tensor.dims().end());
+  if (!tensor.has_reshape()) return TensorSpec{tensor.name(), *dtype, std::move(dims)};
+  const Shape shape(tensor.reshape().shape().begin(), tensor.reshape().shape().end());
+  if (!DimsReshape(dims, shape)) {
+    return InvalidArgument("the 'reshape' of ", direction, " '", tensor.name(), "' makes ", ShapeText(shape), " of ",
+                           ShapeText(dims), "; both need as many -1s, and as many elements between them");
   }
-  return TensorSpec{tensor.name(), *dtype, Shape(tensor.dims().begin(), tensor.dims().end())};
+  return TensorSpec{tensor.name(), *dtype, shape, std::move(dims)};
 }
 
 template <typename Tensors>
@@ -102,6 +116,7 @@ StatusOr<TensorSpec> MatchTensor(std::string_view direction, const TensorSpec& c
   for (size_t i = 0; i < matched.dims.size(); ++i) {
     if (matched.dims[i] == -1) matched.dims[i] = configured.dims[i];
   }
+  if (configured.reshaped) matched.reshaped = Reshaped(matched.dims, 0, configured.dims, *configured.reshaped);
   return matched;
 }
 
@@ -129,7 +144,8 @@ template <typename Tensor>
 void Fill(const TensorSpec& spec, Tensor& tensor) {
   tensor.set_name(spec.name);
   tensor.set_data_type(ConfigType(spec.dtype));
-  tensor.mutable_dims()->Add(spec.dims.begin(), spec.dims.end());
+  tensor.mutable_dims()->Add(spec.wire_dims().begin(), spec.wire_dims().end());
+  if (spec.reshaped) tensor.mutable_reshape()->mutable_shape()->Add(spec.dims.begin(), spec.dims.end());
 }
 
 }  // namespace

@@ -9,8 +9,9 @@
 #include <span>
 #include <string>
 
+#include "model_loader/files/file_kind.h"
+#include "model_loader/files/printable_name.h"
 #include "server/config/config_checks.h"
-#include "server/config/config_fields.h"
 #include "server/config/config_parameters.h"
 #include "server/config/config_tensors.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kMaxInstances = 256;
 constexpr int64_t kMaxQueueSize = 1'000'000;
 constexpr int64_t kMaxQueueDelayUs = 60'000'000;
 constexpr int64_t kMaxTimeoutUs = 86'400'000'000;
-constexpr std::array<std::string_view, 3> kBackends = {"swizzle", "identity", "onnxruntime"};
+constexpr std::array<std::string_view, 4> kBackends = {"swizzle", "identity", "onnxruntime", "openvino"};
 constexpr std::array<std::string_view, 5> kPlatforms = {"swizzle_onnx", "swizzle_swz", "swizzle_safetensors",
                                                         "swizzle_identity", "onnxruntime_onnx"};
 
@@ -46,16 +47,14 @@ Status CheckOneOf(std::string_view field, const std::string& value, std::span<co
   if (value.empty() || std::find(known.begin(), known.end(), value) != known.end()) return absl::OkStatus();
   std::string list;
   for (const std::string_view name : known) list += Concat(list.empty() ? "'" : ", '", name, "'");
-  return InvalidArgument("'", field, "' is '", value, "', which this server does not have; it has ", list);
+  return InvalidArgument("'", field, "' is ", QuotedName(value), ", which this server does not have; it has ", list,
+                         ", or none need be given: export the model to ONNX");
 }
 
 Status CheckInstanceGroups(const ModelConfig& config) {
   int64_t count = 0;
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
     SWIZZLE_RETURN_IF_ERROR(CheckRange("instance_group.count", group.count(), 0, kMaxInstances));
-    if (group.kind() == inference::ModelInstanceGroup::KIND_MODEL) {
-      return Unimplemented("'instance_group.kind' is KIND_MODEL; use KIND_CPU, KIND_GPU or KIND_AUTO");
-    }
     if (group.kind() != config.instance_group(0).kind()) {
       return Unimplemented("'instance_group.kind' differs between groups; all executors of a model run on one kind");
     }
@@ -75,14 +74,31 @@ Status CheckDynamicBatching(const ModelConfig& config) {
   return CheckRange("dynamic_batching.default_queue_policy.max_queue_size", policy.max_queue_size(), 0, kMaxQueueSize);
 }
 
+// A plain name, of a kind of file that is known.
+Status CheckModelFilename(const std::string& name) {
+  if (name.empty()) return absl::OkStatus();
+  SWIZZLE_RETURN_IF_ERROR(CheckName(name, "the file of 'default_model_filename'"));
+  if (name.find('/') != std::string::npos || name.front() == '.') {
+    return InvalidArgument("'default_model_filename' is '", name,
+                           "'; it must be the plain name of a file in the version's directory");
+  }
+  constexpr std::array<std::string_view, 4> kEndings = {".onnx", ".swz", ".safetensors", ".safetensors.index.json"};
+  if (std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); })) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("'default_model_filename' is '", name,
+                         "'; known are models that end in .onnx, .swz and .safetensors: export the model to ONNX");
+}
+
 Status Check(const ModelConfig& config, std::string_view name) {
-  SWIZZLE_RETURN_IF_ERROR(RefuseOtherFields(config));
+  SWIZZLE_RETURN_IF_ERROR(RefuseFields(config));
   if (!config.name().empty() && config.name() != name) {
     return InvalidArgument("'name' is '", config.name(), "', but the directory is '", name, "'");
   }
   SWIZZLE_RETURN_IF_ERROR(CheckOneOf("backend", config.backend(), kBackends));
   SWIZZLE_RETURN_IF_ERROR(CheckOneOf("platform", config.platform(), kPlatforms));
   SWIZZLE_RETURN_IF_ERROR(CheckRange("max_batch_size", config.max_batch_size(), 0, kMaxBatchSize));
+  SWIZZLE_RETURN_IF_ERROR(CheckModelFilename(config.default_model_filename()));
   SWIZZLE_RETURN_IF_ERROR(CheckInstanceGroups(config));
   SWIZZLE_RETURN_IF_ERROR(CheckDynamicBatching(config));
   SWIZZLE_RETURN_IF_ERROR(SpecsOf(config.input()));
@@ -98,9 +114,22 @@ StatusOr<ModelConfig> ParseModelConfig(std::string_view text, std::string_view n
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
-  if (!parser.Parse(&stream, &config)) return InvalidArgument("config.pbtxt: ", errors.text());
+  if (!parser.Parse(&stream, &config)) {
+    const std::string_view kind = KindOfFile(std::as_bytes(std::span(text)));
+    return InvalidArgument("config.pbtxt: ", kind.empty() ? errors.text() : Concat("this is ", kind));
+  }
   SWIZZLE_RETURN_IF_ERROR(Annotate(Check(config, name), "config.pbtxt"));
   return config;
+}
+
+std::vector<ConfigNotice> NoticesOf(const ModelConfig& config) {
+  std::vector<ConfigNotice> notices = FieldsWithoutEffect(config);
+  for (const auto& [key, parameter] : config.parameters()) {
+    if (const OtherParameter* const other = FindOtherParameter(key)) {
+      notices.push_back({Concat("parameters.", key), Concat("it tunes the backend ", other->backend)});
+    }
+  }
+  return notices;
 }
 
 bool IsIdentity(const ModelConfig& config) { return config.backend() == "identity"; }

@@ -61,8 +61,12 @@ Status SettleBatchDimension(const ModelConfig& config, ModelSpec& spec) {
   const bool listed = config.input_size() > 0 || config.output_size() > 0;
   if (!config.has_max_batch_size() && !listed) return absl::OkStatus();
   if (config.max_batch_size() > 0 && !free_batch) {
-    return InvalidArgument("'max_batch_size' is ", config.max_batch_size(),
-                           ", but the model's batch dimension is fixed; set it to 0");
+    if (spec.batch_obstacle.empty()) {
+      return InvalidArgument("'max_batch_size' is ", config.max_batch_size(),
+                             ", but the model's batch dimension is fixed; set it to 0");
+    }
+    return InvalidArgument("'max_batch_size' is ", config.max_batch_size(), ", but requests can share no batch (",
+                           spec.batch_obstacle, "); set it to 0, and give 'dims' with their batch dimension");
   }
   spec.max_batch_size = config.max_batch_size();
   if (spec.max_batch_size > 0 || !free_batch) return absl::OkStatus();
@@ -78,6 +82,13 @@ Status Reconcile(const ModelConfig& config, ModelSpec& spec) {
   SWIZZLE_RETURN_IF_ERROR(MatchTensors(config.output(), spec.outputs));
   SWIZZLE_RETURN_IF_ERROR(ApplyParameters(config, spec));
   return ApplyScheduling(config, spec);
+}
+
+// What a file says of a tensor may be for clients alone; they are told.
+template <typename Tensor>
+const Tensor* FindTensor(const google::protobuf::RepeatedPtrField<Tensor>& tensors, const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, [](const Tensor& tensor) { return tensor.name(); });
+  return found == tensors.end() ? nullptr : &*found;
 }
 
 void FillDynamicBatching(const ModelSpec& spec, inference::ModelDynamicBatching& batching) {
@@ -131,8 +142,16 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
   config.set_platform(spec.platform);
   config.set_backend(spec.backend);
   config.set_max_batch_size(static_cast<int32_t>(spec.max_batch_size));
-  for (const TensorSpec& tensor : spec.inputs) FillTensor(tensor, *config.add_input());
-  for (const TensorSpec& tensor : spec.outputs) FillTensor(tensor, *config.add_output());
+  for (const TensorSpec& tensor : spec.inputs) {
+    FillTensor(tensor, *config.add_input());
+    const inference::ModelInput* const its = FindTensor(given.input(), tensor.name);
+    if (its != nullptr) config.mutable_input()->rbegin()->set_format(its->format());
+  }
+  for (const TensorSpec& tensor : spec.outputs) {
+    FillTensor(tensor, *config.add_output());
+    const inference::ModelOutput* const its = FindTensor(given.output(), tensor.name);
+    if (its != nullptr) config.mutable_output()->rbegin()->set_label_filename(its->label_filename());
+  }
   inference::ModelInstanceGroup& group = *config.add_instance_group();
   group.set_count(spec.instance_count);
   group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU

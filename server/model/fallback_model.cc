@@ -367,6 +367,7 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
   ModelSpec spec;
   spec.backend = "swizzle";
   spec.max_batch_size = program.rows_are_independent() ? kDerivedMaxBatchSize : 0;
+  spec.batch_obstacle = program.batch_obstacle().value_or("");
   for (const Port& port : program.inputs()) {
     SWIZZLE_ASSIGN_OR_RETURN(spec.inputs.emplace_back(), SpecOf(port, "input", spec.max_batch_size));
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape dims;  // without the batch dimension where max_batch_size > 0; -1: any
+  // In requests and responses, where a configuration reshapes the tensor (reshaped_dims.h); else as the model has it.
+  std::optional<Shape> reshaped = std::nullopt;
+
+  const Shape& wire_dims() const { return reshaped ? *reshaped : dims; }
 };
 
 // Where a configuration wants a model's executors: kAuto takes whatever the server runs models on.
@@ -37,6 +42,7 @@ struct ModelSpec {
   std::string platform;        // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
   std::string backend;         // "swizzle" or "identity"
   int64_t max_batch_size = 0;  // 0: shapes are exactly the model's, requests run alone
+  std::string batch_obstacle = {};  // what keeps requests from sharing a batch; empty: a fixed batch dimension, at most
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   int64_t max_batch_tokens = 0;  // of one batch; 0: the model has no token sequences

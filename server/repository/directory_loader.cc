@@ -1,8 +1,6 @@
 #include "server/repository/directory_loader.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <cstddef>
 #include <functional>
 #include <system_error>
@@ -20,6 +18,7 @@
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/repository/model_directory.h"
 #include "server/repository/model_memory.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
@@ -28,63 +27,9 @@ namespace swizzle {
 
 namespace fs = std::filesystem;
 
-std::optional<int64_t> ParseVersion(std::string_view text) {
-  int64_t version = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (error != std::errc() || stop != text.data() + text.size() || version < 1 || text.front() == '0') {
-    return std::nullopt;
-  }
-  return version;
-}
-
-StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;  // what cannot be looked at is not a directory
-    if (it->is_directory(ignored)) found.push_back(it->path());
-  }
-  if (error) return MakeError(StatusCode::kNotFound, "cannot list ", directory.string(), ": ", error.message());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 namespace {
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
-constexpr size_t kMaxModelNameBytes = 128;
-
-bool IsModelName(std::string_view name) {
-  const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };
-  return !name.empty() && name.size() <= kMaxModelNameBytes && std::all_of(name.begin(), name.end(), allowed);
-}
-
-// 0 if there is none.
-StatusOr<int64_t> LatestVersion(const fs::path& directory) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
-  int64_t latest = 0;
-  for (const fs::path& path : subdirectories) {
-    latest = std::max(latest, ParseVersion(path.filename().string()).value_or(0));
-  }
-  return latest;
-}
-
-StatusOr<fs::path> ModelFile(const fs::path& version_directory) {
-  std::error_code ignored;
-  std::vector<fs::path> found;
-  for (const char* name : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
-    if (fs::is_regular_file(version_directory / name, ignored)) found.push_back(version_directory / name);
-  }
-  if (found.empty()) {
-    return MakeError(StatusCode::kNotFound,
-                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
-  }
-  if (found.size() > 1) {
-    return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),
-                           "; keep one");
-  }
-  return found[0];
-}
 
 // Nothing if there is no config.pbtxt.
 StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& directory, std::string_view name) {
@@ -105,6 +50,12 @@ Status WithoutPath(const Status& status, const fs::path& directory) {
     for (size_t at; path != "/" && (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
   }
   return Status(status.code(), message);
+}
+
+bool WantsGpu(const inference::ModelConfig& config) {
+  return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
+    return group.kind() == inference::ModelInstanceGroup::KIND_GPU;
+  });
 }
 
 // Loads one directory of the repository.
@@ -131,14 +82,28 @@ class DirectoryLoader {
  private:
   StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
     const Instant start = options_.clock->Now();
-    if (!IsModelName(name_)) {
-      return InvalidArgument("model names consist of 1 to ", kMaxModelNameBytes, " letters, digits and '_', '.', '-'");
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(version_, LatestVersion(directory_));
+    SWIZZLE_RETURN_IF_ERROR(CheckModelName(name_));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, VersionsIn(directory_));
+    version_ = versions.empty() ? 0 : versions.back();
     SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
+    if (config) {
+      SWIZZLE_ASSIGN_OR_RETURN(version_, ServedVersion(versions, config->version_policy()));
+      LogNotices(*config);
+    }
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
                              config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
     return Serve(std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
+  }
+
+  // Nothing that a file says is ignored in silence.
+  void LogNotices(const inference::ModelConfig& config) const {
+    for (const ConfigNotice& notice : NoticesOf(config)) {
+      Log(LogLevel::kInfo, "field of config.pbtxt changes nothing",
+          {{"model", name_}, {"field", notice.field}, {"why", notice.why}});
+    }
+    if (!WantsGpu(config) || !devices_.gpus().empty()) return;
+    Log(LogLevel::kWarning, "the model runs on the CPU, for the server has no GPU",
+        {{"model", name_}, {"field", "instance_group.kind"}, {"why", devices_.reason()}});
   }
 
   // An identity model needs no version directory.
@@ -154,7 +119,8 @@ class DirectoryLoader {
                        "there is no version directory; put the model at 1/model.onnx, 1/model.swz or "
                        "1/model.safetensors");
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_)));
+    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_),
+                                                      config ? config->default_model_filename() : ""));
     while (true) {
       SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ReadModel(file, config));
       if (model != nullptr) return model;
@@ -175,7 +141,7 @@ class DirectoryLoader {
     }
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    const std::vector<Backend*> backends = BackendsFor(spec.instance_kind);
     if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
     claim_.Limit(spec);
     PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
@@ -308,7 +274,7 @@ class DirectoryLoader {
   // nothing to compute.
   StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
                                                  const ModelSpec& spec, const fallback::Limits& limits) const {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    const std::vector<Backend*> backends = BackendsFor(spec.instance_kind);
     if (backends[0] == &devices_.cpu()) {
       return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
     }
@@ -345,15 +311,10 @@ class DirectoryLoader {
          {"not_on_device", regional.not_on_device}});
   }
 
-  StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
-    if (kind == InstanceKind::kCpu) return std::vector<Backend*>{&devices_.cpu()};
+  // Where there is no GPU, what asks for one runs on the CPU, as the log says.
+  std::vector<Backend*> BackendsFor(InstanceKind kind) const {
     std::vector<Backend*> gpus = devices_.gpus();
-    if (!gpus.empty()) return gpus;
-    if (kind == InstanceKind::kAuto) return std::vector<Backend*>{&devices_.cpu()};
-    return MakeError(StatusCode::kFailedPrecondition,
-                     "'instance_group.kind' is KIND_GPU, but the server runs without GPUs",
-                     devices_.reason().empty() ? "; start it with --device=cuda, or use KIND_AUTO"
-                                               : Concat(": ", devices_.reason()));
+    return kind == InstanceKind::kCpu || gpus.empty() ? std::vector<Backend*>{&devices_.cpu()} : gpus;
   }
 
   // A derived specification with what the caller knows and what a configuration says.

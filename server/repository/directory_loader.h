@@ -5,10 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "kernels/devices.h"
 #include "server/model/compute_turns.h"
@@ -18,12 +14,6 @@
 #include "server/tuning/background_tuner.h"
 
 namespace swizzle {
-
-// A positive integer in plain decimal: "1", "20260101".
-std::optional<int64_t> ParseVersion(std::string_view text);
-
-// The directories in `directory`, sorted. Links are followed.
-StatusOr<std::vector<std::filesystem::path>> Subdirectories(const std::filesystem::path& directory);
 
 struct LoadedDirectory {
   int64_t version = 0;  // 0: none could be found

@@ -12,6 +12,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
 #include "server/repository/directory_loader.h"
+#include "server/repository/model_directory.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/periodic.h"
 #include "server/tuning/background_tuner.h"

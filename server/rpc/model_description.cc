@@ -15,7 +15,7 @@ TensorMetadata DescribeTensor(const TensorSpec& spec, bool batched) {
   tensor.set_name(spec.name);
   tensor.set_datatype(std::string(DTypeName(spec.dtype)));
   if (batched) tensor.add_shape(-1);
-  tensor.mutable_shape()->Add(spec.dims.begin(), spec.dims.end());
+  tensor.mutable_shape()->Add(spec.wire_dims().begin(), spec.wire_dims().end());
   return tensor;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
+#include "server/model/reshaped_dims.h"
 #include "server/rpc/wire_contents.h"
 
 namespace swizzle {
@@ -119,6 +120,7 @@ class Decoder {
  private:
   bool raw() const { return message_.raw_input_contents_size() > 0; }
 
+  size_t batch_dims() const { return spec_.max_batch_size > 0 ? 1 : 0; }
   // Raw for every input, or for none.
   Status CheckContentsKind() const {
     if (!raw()) return absl::OkStatus();
@@ -158,9 +160,11 @@ class Decoder {
     SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name()));
     SWIZZLE_RETURN_IF_ERROR(ReadDatatype(input, expected, view));
     SWIZZLE_RETURN_IF_ERROR(ReadShape(input, expected, view));
-    if (!raw()) return ReadTypedContents(input, view);
-    view.bytes = BytesOf(message_.raw_input_contents(i));
-    return CheckRawSize(view.bytes, view, spec_, input.name());
+    if (raw()) view.bytes = BytesOf(message_.raw_input_contents(i));
+    SWIZZLE_RETURN_IF_ERROR(raw() ? CheckRawSize(view.bytes, view, spec_, input.name())
+                                  : ReadTypedContents(input, view));
+    if (expected.reshaped) view.shape = Reshaped(view.shape, batch_dims(), *expected.reshaped, expected.dims);
+    return absl::OkStatus();
   }
 
   Status ReadDatatype(const InputTensor& input, const TensorSpec& expected, TensorView& view) const {
@@ -172,18 +176,18 @@ class Decoder {
 
   Status ReadShape(const InputTensor& input, const TensorSpec& expected, TensorView& view) {
     view.shape.assign(input.shape().begin(), input.shape().end());
-    const size_t batch_dims = spec_.max_batch_size > 0 ? 1 : 0;
+    const Shape& dims = expected.wire_dims();
     const auto fits = [](int64_t actual, int64_t wanted) { return wanted == -1 ? actual >= 0 : actual == wanted; };
-    if (view.shape.size() != batch_dims + expected.dims.size() ||
-        !std::equal(expected.dims.begin(), expected.dims.end(), view.shape.begin() + static_cast<ptrdiff_t>(batch_dims),
+    if (view.shape.size() != batch_dims() + dims.size() ||
+        !std::equal(dims.begin(), dims.end(), view.shape.begin() + static_cast<ptrdiff_t>(batch_dims()),
                     [&](int64_t wanted, int64_t actual) { return fits(actual, wanted); })) {
       return WrongShape(input, expected);
     }
-    return batch_dims == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
+    return batch_dims() == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
   }
 
   Status WrongShape(const InputTensor& input, const TensorSpec& expected) const {
-    Shape wanted = expected.dims;
+    Shape wanted = expected.wire_dims();
     if (spec_.max_batch_size > 0) wanted.insert(wanted.begin(), -1);
     constexpr int kMostShown = 16;
     const Shape shown(input.shape().begin(), input.shape().begin() + std::min(input.shape_size(), kMostShown));
@@ -268,6 +272,15 @@ class Decoder {
 
 void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& parameters) {
   parameters[std::string(key)].set_int64_param(absl::ToInt64Microseconds(value));
+// As clients see an output of this shape. Where the model made another than a configuration expects, that is shown.
+Shape WireShape(const TensorSpec& output, const ModelSpec& spec, const Shape& shape) {
+  const size_t batch_dims = spec.max_batch_size > 0 ? 1 : 0;
+  if (!output.reshaped || shape.size() != batch_dims + output.dims.size()) return shape;
+  Shape reshaped = Reshaped(shape, batch_dims, output.dims, *output.reshaped);
+  const StatusOr<int64_t> elements = ElementCount(shape), its = ElementCount(reshaped);
+  return elements.ok() && its.ok() && *elements == *its ? reshaped : shape;
+}
+
 }
 
 }  // namespace

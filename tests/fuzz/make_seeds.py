@@ -44,6 +44,8 @@ CONFIGS = {
         }
         ''',
     'unsupported': 'sequence_batching { } optimization { cuda { graphs: true } } version_policy { all { } }',
+    'accepted': 'input { name: "x" data_type: TYPE_FP32 dims: [ -1, 8 ] reshape { shape: [ 2, -1, 4 ] } } optimization { '
+                'cuda { graphs: true } } default_model_filename: "a.onnx" parameters { key: "session.a" value { } }',
     'malformed': 'max_batch_size: 99999999999999999999 input [ { name: "a\\377" ',
 }
 

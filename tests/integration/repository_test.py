@@ -73,7 +73,7 @@ def test_broken_models_do_not_keep_good_ones_from_serving(start, repository, pac
 
 @pytest.mark.parametrize('config, word', [
     ('max_batch_size: 8\nflying: true', 'flying'),
-    ('optimization { graph { level: 1 } }', 'optimization'),
+    ('sequence_batching { oldest { max_candidate_sequences: 4 } }', 'sequence_batching'),
     ('max_batch_size: -1', 'max_batch_size'),
     ('backend: "python"', 'python'),
     ('name: "another"', 'another'),
@@ -111,6 +111,50 @@ def test_config_is_honoured(start, repository, test_images):
         assert infer(client, SPARSE, test_images[0][:4]).shape == (4, 10)
         with pytest.raises(InferenceServerException):
             infer(client, SPARSE, test_images[0][:5])
+
+
+def test_what_changes_nothing_is_accepted_with_a_line_in_the_log(start, repository, test_images):
+    """A file as people have it, whose model was served by ONNX Runtime on a GPU."""
+    repository.file(SPARSE, 'net.onnx', ONNX).config(SPARSE, f'''
+        name: "{SPARSE}"
+        platform: "onnxruntime_onnx"
+        default_model_filename: "net.onnx"
+        version_policy: {{ latest {{ num_versions: 1 }} }}
+        max_batch_size: 4
+        input [ {{ name: "image" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 1, 28, 28 ] }} ]
+        output [ {{ name: "logits" data_type: TYPE_FP32 dims: [ 10 ] label_filename: "labels.txt" }} ]
+        instance_group [ {{ count: 1 kind: KIND_GPU gpus: [ 0 ] }} ]
+        optimization {{
+          graph : {{ level : 1 }}
+          execution_accelerators {{ gpu_execution_accelerator : [ {{ name : "tensorrt" }} ] }}
+        }}
+        parameters {{ key: "intra_op_thread_count" value: {{ string_value: "2" }} }}
+        ''')
+    server = start(repository, '--device=cpu')
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert client.get_model_config(SPARSE).config.input[0].format == 2, 'clients read how images are to be given'
+        assert infer(client, SPARSE, test_images[0][:4]).shape == (4, 10)
+    lines = [line for line in server.log().splitlines() if f'model={SPARSE}' in line]
+    for field in ('input.format', 'output.label_filename', 'instance_group.gpus', 'instance_group.kind',
+                  'optimization.graph', 'optimization.execution_accelerators', 'parameters.intra_op_thread_count'):
+        assert sum(f'field={field} ' in line for line in lines) == 1, f'{field}: {lines}'
+    assert sum('field=' in line for line in lines) == 7, lines
+
+
+def test_tensors_are_reshaped(start, repository, test_images):
+    repository.shipped().config(SPARSE, '''
+        max_batch_size: 4
+        input [ { name: "image" data_type: TYPE_FP32 dims: [ 784 ] reshape { shape: [ 1, 28, 28 ] } } ]
+        output [ { name: "logits" data_type: TYPE_FP32 dims: [ 2, 5 ] reshape { shape: [ 10 ] } } ]
+        ''').file('plain', 'model.onnx', ONNX)
+    server = start(repository)
+    with triton.InferenceServerClient(server.grpc) as client:
+        metadata = client.get_model_metadata(SPARSE)
+        assert list(metadata.inputs[0].shape) == [-1, 784] and list(metadata.outputs[0].shape) == [-1, 2, 5]
+        expected = infer(client, 'plain', test_images[0][:3])
+        assert numpy.array_equal(infer(client, SPARSE, test_images[0][:3].reshape(3, 784)).reshape(3, 10), expected)
+        with pytest.raises(InferenceServerException, match=r'\[-1,784\] is expected'):
+            infer(client, SPARSE, test_images[0][:3])
 
 
 def test_latest_version_serves(start, repository, test_images):

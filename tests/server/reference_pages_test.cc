@@ -68,15 +68,30 @@ TEST(ReferencePages, Metrics) {
   ExpectPage("server/METRICS.md", text);
 }
 
+std::string FieldRows(FieldUse use) {
+  std::string rows;
+  for (const ConfigField& field : ConfigFields()) {
+    if (field.use == use) rows += Concat("| `", field.path, "` | ", field.meaning, " |\n");
+  }
+  return rows;
+}
+
 TEST(ReferencePages, Config) {
   std::string text =
       "# config.pbtxt\n\n"
       "A model's configuration, in Triton's format. All of it is optional: what is missing is derived from the model,\n"
       "as [Serving](SERVING.md#batches-and-executors) says. This page is the tables of the code\n"
-      "(`server/config/config_fields.h`, `server/config/config_parameters.cc`); a test holds it. Any other field is\n"
-      "refused by its name, so that nothing in a configuration is silently ignored.\n\n"
-      "| field | meaning |\n|---|---|\n";
-  for (const ConfigField& field : kConfigFields) text += Concat("| `", field.path, "` | ", field.meaning, " |\n");
+      "(`server/config/config_fields.cc`, `server/config/config_parameters.cc`); a test holds it. Nothing in a\n"
+      "configuration is ignored in silence: a field is served, or a notice in the log says that it changes nothing, or\n"
+      "the model is refused, with what to do instead. What stands in no table here is refused as unknown.\n\n"
+      "## Served\n\n| field | meaning |\n|---|---|\n";
+  text += FieldRows(FieldUse::kServed);
+  text +=
+      "\n## Accepted with a notice\n\nAnswers are the same without them, and without what stands in them.\n\n"
+      "| field | why it changes nothing |\n|---|---|\n";
+  text += FieldRows(FieldUse::kNoEffect);
+  text += "\n## Refused\n\n| field | what is so, and what to do instead |\n|---|---|\n";
+  text += FieldRows(FieldUse::kRefused);
   text +=
       "\n## Parameters\n\n"
       "`parameters { key: \"precision\" value { string_value: \"FP16\" } }`. See also\n"
@@ -84,6 +99,12 @@ TEST(ReferencePages, Config) {
       "| key | models | meaning |\n|---|---|---|\n";
   for (const ConfigParameter& parameter : ConfigParameters()) {
     text += Concat("| `", parameter.key, "` | ", parameter.of, " | ", parameter.meaning, " |\n");
+  }
+  text +=
+      "\nThese tune Triton's backends, and are accepted with a notice. One that ends in a dot stands for all that begin\n"
+      "so.\n\n| key | of the backend |\n|---|---|\n";
+  for (const OtherParameter& other : OtherParameters()) {
+    text += Concat("| `", other.key, "` | `", other.backend, "` |\n");
   }
   ExpectPage("server/CONFIG.md", text);
 }

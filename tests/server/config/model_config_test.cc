@@ -4,11 +4,15 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace swizzle {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string ErrorOf(const std::string& text) {
@@ -34,38 +38,157 @@ TEST(ParseModelConfig, NameMustBeTheDirectorys) {
 TEST(ParseModelConfig, UnknownBackendListsWhatThereIs) {
   EXPECT_EQ(ErrorOf("backend: 'tensorrt'"),
             "config.pbtxt: 'backend' is 'tensorrt', which this server does not have; it has 'swizzle', 'identity', "
-            "'onnxruntime'");
+            "'onnxruntime', 'openvino', or none need be given: export the model to ONNX");
   EXPECT_THAT(ErrorOf("platform: 'tensorflow_graphdef'"), HasSubstr("'platform' is 'tensorflow_graphdef'"));
 }
 
-TEST(ParseModelConfig, FieldsThatAreNotHonouredAreRefusedByPath) {
+TEST(ParseModelConfig, WhatIsRefusedSaysWhatToDoInstead) {
   const struct {
     const char* text;
     const char* path;
+    const char* instead;
   } cases[] = {
-      {"version_policy { latest { num_versions: 2 } }", "version_policy"},
-      {"default_model_filename: 'x.onnx'", "default_model_filename"},
-      {"optimization { graph { level: 1 } }", "optimization"},
-      {"model_warmup { name: 'w' }", "model_warmup"},
-      {"response_cache { enable: true }", "response_cache"},
-      {"model_metrics { }", "model_metrics"},
-      {"input { name: 'x' data_type: TYPE_FP32 reshape { shape: 1 } }", "input.reshape"},
-      {"input { name: 'x' data_type: TYPE_FP32 format: FORMAT_NCHW }", "input.format"},
-      {"input { name: 'x' data_type: TYPE_FP32 optional: true }", "input.optional"},
-      {"output { name: 'y' data_type: TYPE_FP32 label_filename: 'l' }", "output.label_filename"},
-      {"instance_group { count: 1 gpus: 0 }", "instance_group.gpus"},
-      {"instance_group { name: 'a' }", "instance_group.name"},
-      {"dynamic_batching { preserve_ordering: true }", "dynamic_batching.preserve_ordering"},
-      {"dynamic_batching { priority_levels: 2 }", "dynamic_batching.priority_levels"},
-      {"dynamic_batching { priority_queue_policy { key: 1 value { } } }", "dynamic_batching.priority_queue_policy"},
+      {"model_warmup { name: 'w' }", "model_warmup", "requests that warm a model up are not run yet; remove it"},
+      {"response_cache { enable: true }", "response_cache.enable", "keep answers in front of the server"},
+      {"input { name: 'x' data_type: TYPE_FP32 optional: true }", "input.optional", "have clients send the default"},
+      {"input { name: 'x' allow_ragged_batch: true }", "input.allow_ragged_batch", "share no batch"},
+      {"output { name: 'y' is_shape_tensor: true }", "output.is_shape_tensor", "TensorRT"},
+      {"batch_input { kind: BATCH_ELEMENT_COUNT }", "batch_input", "share no batch"},
+      {"batch_output { target_name: 'y' }", "batch_output", "share no batch"},
+      {"instance_group { passive: true }", "instance_group.passive", "remove the group"},
+      {"dynamic_batching { priority_levels: 2 }", "dynamic_batching.priority_levels", "a model of its own"},
+      {"dynamic_batching { default_priority_level: 2 }", "dynamic_batching.default_priority_level", "one queue"},
+      {"dynamic_batching { priority_queue_policy { key: 1 value { } } }", "dynamic_batching.priority_queue_policy",
+       "one queue"},
       {"dynamic_batching { default_queue_policy { timeout_action: DELAY } }",
-       "dynamic_batching.default_queue_policy.timeout_action"},
+       "dynamic_batching.default_queue_policy.timeout_action", "use REJECT"},
+      {"sequence_batching { control_input { name: 'START' } oldest { max_candidate_sequences: 4 } }",
+       "sequence_batching", "give the model its state as an input"},
+      {"platform: 'ensemble' ensemble_scheduling { step { model_name: 'a' input_map { key: 'x' value: 'y' } } }",
+       "ensemble_scheduling", "merge them into one ONNX model"},
+      {"model_transaction_policy { decoupled: true }", "model_transaction_policy.decoupled", "one response"},
+      {"model_repository_agents { agents { name: 'checksum' } }", "model_repository_agents", "prepare them before"},
   };
   for (const auto& test : cases) {
     const Status status = ParseModelConfig(test.text, "m").status();
     EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << test.text;
-    EXPECT_EQ(std::string(status.message()),
-              Concat("config.pbtxt: the field '", test.path, "' is not supported yet; remove it"));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(Concat("config.pbtxt: the field '", test.path, "' is not served: ")),
+                      HasSubstr(test.instead)));
+  }
+}
+
+TEST(ParseModelConfig, WhatChangesNothingIsAcceptedWithOneNoticeEach) {
+  const struct {
+    const char* text;
+    const char* field;
+  } cases[] = {
+      {"input { name: 'x' data_type: TYPE_FP32 dims: [3, 8, 8] format: FORMAT_NCHW }", "input.format"},
+      {"output { name: 'y' data_type: TYPE_FP32 label_filename: 'l' }", "output.label_filename"},
+      {"instance_group { count: 1 gpus: [0, 1] } instance_group { gpus: 2 }", "instance_group.gpus"},
+      {"instance_group { name: 'a' }", "instance_group.name"},
+      {"instance_group { profile: '1' }", "instance_group.profile"},
+      {"instance_group { host_policy: 'numa_0' }", "instance_group.host_policy"},
+      {"instance_group { rate_limiter { resources { name: 'R' count: 2 } priority: 1 } }",
+       "instance_group.rate_limiter"},
+      {"instance_group { secondary_devices { kind: KIND_NVDLA device_id: 1 } }", "instance_group.secondary_devices"},
+      {"cc_model_filenames { key: '7.5' value: 'model75.onnx' }", "cc_model_filenames"},
+      {"metric_tags { key: 'team' value: 'search' }", "metric_tags"},
+      {"dynamic_batching { preserve_ordering: true }", "dynamic_batching.preserve_ordering"},
+      {"optimization { graph { level: 1 } }", "optimization.graph"},
+      {"optimization { priority: PRIORITY_MAX }", "optimization.priority"},
+      {"optimization { cuda { graphs: true graph_spec { batch_size: 1 input { key: 'x' value { dim: 3 } } } } }",
+       "optimization.cuda"},
+      {"optimization { execution_accelerators { gpu_execution_accelerator : [ { name : 'tensorrt' parameters { key: "
+       "'precision_mode' value: 'FP16' } } ] } }",
+       "optimization.execution_accelerators"},
+      {"optimization { execution_accelerators { cpu_execution_accelerator : [ { name : 'openvino' } ] } }",
+       "optimization.execution_accelerators"},
+      {"optimization { input_pinned_memory { enable: true } }", "optimization.input_pinned_memory"},
+      {"optimization { output_pinned_memory { enable: false } }", "optimization.output_pinned_memory"},
+      {"optimization { gather_kernel_buffer_threshold: 4 }", "optimization.gather_kernel_buffer_threshold"},
+      {"optimization { eager_batching: true }", "optimization.eager_batching"},
+      {"model_operations { op_library_filename: 'libops.so' }", "model_operations"},
+      {"runtime: 'libtriton_onnxruntime.so'", "runtime"},
+      {"model_metrics { metric_control { histogram_options { buckets: [1, 2] } } }", "model_metrics"},
+      {"parameters { key: 'intra_op_thread_count' value { string_value: '2' } }", "parameters.intra_op_thread_count"},
+      {"parameters { key: 'session.disable_prepacking' value { string_value: '1' } }",
+       "parameters.session.disable_prepacking"},
+      {"parameters { key: 'INFERENCE_NUM_THREADS' value { string_value: '1' } }", "parameters.INFERENCE_NUM_THREADS"},
+  };
+  for (const auto& test : cases) {
+    const auto config = ParseModelConfig(test.text, "m");
+    ASSERT_TRUE(config.ok()) << config.status();
+    const std::vector<ConfigNotice> notices = NoticesOf(*config);
+    ASSERT_EQ(notices.size(), 1u) << test.text;
+    EXPECT_EQ(notices[0].field, test.field);
+    EXPECT_FALSE(notices[0].why.empty());
+  }
+}
+
+TEST(ParseModelConfig, WhatAsksForNothingIsNoNews) {
+  for (const char* text :
+       {"", "response_cache { enable: false }", "model_transaction_policy { decoupled: false }", "optimization { }",
+        "version_policy { latest { num_versions: 1 } }", "version_policy { all { } }", "version_policy { latest { } }",
+        "default_model_filename: 'model.onnx'", "backend: 'openvino'", "instance_group { kind: KIND_MODEL }",
+        "dynamic_batching { priority_levels: 1 default_priority_level: 1 }",
+        "input { name: 'x' data_type: TYPE_FP32 format: FORMAT_NONE dims: 8 reshape { shape: [2, 4] } }",
+        "parameters { key: 'precision' value { string_value: 'FP32' } }"}) {
+    const auto config = ParseModelConfig(text, "m");
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(NoticesOf(*config).empty()) << text;
+  }
+}
+
+TEST(ParseModelConfig, TheModelsFileIsAPlainName) {
+  for (const char* name : {"net.onnx", "a b.swz", "x.safetensors", "m.safetensors.index.json"}) {
+    EXPECT_TRUE(ParseModelConfig(Concat("default_model_filename: '", name, "'"), "m").ok()) << name;
+  }
+  for (const char* name : {"../model.onnx", "/etc/model.onnx", "a/model.onnx", ".onnx"}) {
+    EXPECT_THAT(ErrorOf(Concat("default_model_filename: '", name, "'")), HasSubstr("must be the plain name of a file"));
+  }
+  EXPECT_THAT(ErrorOf("default_model_filename: 'model.plan'"),
+              HasSubstr("'model.plan'; known are models that end in .onnx, .swz and .safetensors"));
+  EXPECT_THAT(ErrorOf("default_model_filename: 'a\\nb.onnx'"), HasSubstr("has a name that is not printable"));
+}
+
+TEST(ParseModelConfig, ReshapesKeepElements) {
+  const auto error = [](const char* dims, const char* shape) {
+    return ErrorOf(Concat("input { name: 'x' data_type: TYPE_FP32 dims: ", dims, " reshape { shape: ", shape, " } }"));
+  };
+  EXPECT_EQ(error("[1]", "[]"), "");
+  EXPECT_EQ(error("[-1, 8]", "[2, -1, 4]"), "");
+  EXPECT_THAT(error("[8]", "[2, 3]"), HasSubstr("the 'reshape' of input 'x' makes [2,3] of [8]; both need as many -1s"));
+  EXPECT_THAT(error("[-1, 8]", "[-1, -1]"), HasSubstr("as many -1s"));
+  EXPECT_THAT(error("[8]", "[0]"), HasSubstr("input 'x' has the dimension 0"));
+  EXPECT_THAT(error("[9223372036854775807, 4]", "[4]"), HasSubstr("as many elements"));
+}
+
+TEST(ParseModelConfig, AFileThatIsNoTextIsCalledWhatItIs) {
+  EXPECT_THAT(ErrorOf("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+              HasSubstr("config.pbtxt: this is a pointer file of Git LFS"));
+  EXPECT_THAT(ErrorOf("<!DOCTYPE html>"), HasSubstr("config.pbtxt: this is an HTML page"));
+}
+
+// Every field of the schema has a row, or lies below one that is not served; and every row is a field's.
+TEST(ConfigFields, CoverTheSchema) {
+  std::vector<std::string> paths;
+  const std::function<void(const google::protobuf::Descriptor&, const std::string&)> walk =
+      [&](const google::protobuf::Descriptor& message, const std::string& prefix) {
+        for (int i = 0; i < message.field_count(); ++i) {
+          const google::protobuf::FieldDescriptor& field = *message.field(i);
+          const std::string path = prefix + field.name();
+          const auto row = std::ranges::find(ConfigFields(), path, &ConfigField::path);
+          ASSERT_NE(row, ConfigFields().end()) << path;
+          EXPECT_FALSE(row->meaning.empty()) << path;
+          paths.push_back(path);
+          if (row->use != FieldUse::kServed || field.message_type() == nullptr || field.is_map()) continue;
+          walk(*field.message_type(), path + ".");
+        }
+      };
+  walk(*inference::ModelConfig::descriptor(), "");
+  for (const ConfigField& row : ConfigFields()) {
+    EXPECT_EQ(std::ranges::count(paths, row.path), 1) << row.path;
   }
 }
 
@@ -113,7 +236,6 @@ TEST(ParseModelConfig, InstancesAreOfOneKind) {
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_CPU count: 2 }", "m").ok());
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_GPU count: 2 }", "m").ok());
   EXPECT_THAT(ErrorOf("instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }"), HasSubstr("differs"));
-  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_MODEL }"), HasSubstr("'instance_group.kind' is KIND_MODEL"));
 }
 
 TEST(ParseModelConfig, ParametersAreKnownOrRefused) {

@@ -166,6 +166,37 @@ TEST(ConfigureSpec, AFixedBatchDimensionTakesNoBatchSize) {
   EXPECT_TRUE(Configured("max_batch_size: 0", fixed).ok());
 }
 
+TEST(ConfigureSpec, RequestsThatCanShareNoBatchTakeNoBatchSize) {
+  ModelSpec mixed = Derived();
+  mixed.max_batch_size = 0;
+  mixed.batch_obstacle = "ReduceMean node 'm' may join requests";
+  EXPECT_EQ(MismatchOf("max_batch_size: 8", mixed),
+            "config.pbtxt: 'max_batch_size' is 8, but requests can share no batch (ReduceMean node 'm' may join "
+            "requests); set it to 0, and give 'dims' with their batch dimension");
+  EXPECT_TRUE(Configured("max_batch_size: 0", mixed).ok());
+}
+
+TEST(ConfigureSpec, TensorsAreReshaped) {
+  const auto spec = Configured(
+      "max_batch_size: 8 input { name: 'x' data_type: TYPE_FP32 dims: [12] reshape { shape: [3, -1] } }"
+      "input { name: 'n' data_type: TYPE_INT64 dims: [-1] reshape { shape: [-1] } }"
+      "output { name: 'y' data_type: TYPE_FP32 dims: [2, 5] reshape { shape: [10] } }");
+  EXPECT_FALSE(spec.ok()) << "[3,-1] is no [12]";
+  const auto reshaped = Configured(
+      "max_batch_size: 8 input { name: 'x' data_type: TYPE_FP32 dims: [-1, 3] reshape { shape: [3, -1] } }"
+      "input { name: 'n' data_type: TYPE_INT64 dims: [] reshape { shape: [1] } }"
+      "output { name: 'y' data_type: TYPE_FP32 dims: [2, 5] reshape { shape: [10] } }");
+  ASSERT_TRUE(reshaped.ok()) << reshaped.status();
+  EXPECT_THAT(reshaped->inputs[0].dims, ElementsAre(3, 4));
+  EXPECT_THAT(reshaped->inputs[0].wire_dims(), ElementsAre(4, 3)) << "the model's dimension in place of -1";
+  EXPECT_THAT(reshaped->inputs[1].dims, ElementsAre(1));
+  EXPECT_THAT(reshaped->inputs[1].wire_dims(), ElementsAre());
+  EXPECT_THAT(reshaped->outputs[0].dims, ElementsAre(10));
+  EXPECT_THAT(reshaped->outputs[0].wire_dims(), ElementsAre(2, 5));
+  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: 10 reshape { shape: [5, 2] } }"),
+            "config.pbtxt: output 'y' is FP32 [5,2] in the configuration, but FP32 [10] in the model");
+}
+
 // Whatever the server reports may stand in a file.
 TEST(ConfigOf, ThePlatformsThatTheServerReportsAreTaken) {
   for (const std::string_view container : kContainers) {
@@ -196,9 +227,23 @@ TEST(PlaceOn, AGpuHasTwoExecutorsUnlessTheFileCounts) {
   EXPECT_EQ(executors("instance_group { count: 1 } instance_group { count: 4 }", InstanceKind::kGpu), 15);
 }
 
+TEST(ConfigOf, TellsClientsWhatTheFileTellsThem) {
+  const std::string text =
+      "max_batch_size: 8 input { name: 'n' data_type: TYPE_INT64 dims: 1 }"
+      "input { name: 'x' data_type: TYPE_FP32 dims: [3, 4] format: FORMAT_NCHW }"
+      "output { name: 'y' data_type: TYPE_FP32 dims: 10 label_filename: 'labels.txt' }";
+  const auto given = ParseModelConfig(text, "m");
+  ASSERT_TRUE(given.ok()) << given.status();
+  const inference::ModelConfig config = ConfigOf(*Configured(text), *given);
+  EXPECT_EQ(config.input(0).format(), inference::ModelInput::FORMAT_NONE);
+  EXPECT_EQ(config.input(1).format(), inference::ModelInput::FORMAT_NCHW);
+  EXPECT_EQ(config.output(0).label_filename(), "labels.txt");
+}
+
 TEST(ConfigOf, IsAFileThatSaysTheSame) {
   for (const std::string text :
        {"", "max_batch_size: 16", "max_batch_size: 0",
+        "max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: [2, 5] reshape { shape: 10 } }",
         "instance_group { count: 2 } dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 }"}) {
     const auto spec = Configured(text);
     ASSERT_TRUE(spec.ok()) << spec.status();

@@ -143,16 +143,37 @@ TEST_F(ModelRepositoryTest, WhatNeedsAGpuIsRefusedWithoutOne) {
     directory_.Write(Concat(name, "/1/model.swz"),
                      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
-  directory_.Write("kind/config.pbtxt", "instance_group { kind: KIND_GPU }");
   directory_.Write("precision/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP16' } }");
   directory_.Write("tf32/config.pbtxt", "parameters { key: 'precision' value { string_value: 'TF32' } }");
   directory_.Write("bf16/config.pbtxt", "parameters { key: 'precision' value { string_value: 'BF16' } }");
   directory_.Write("either/config.pbtxt", "parameters { key: 'precision' value { string_value: 'FP32' } }");
-  EXPECT_THAT(LoadError("kind"), HasSubstr("KIND_GPU, but the server runs without GPUs; start it with --device=cuda"));
   EXPECT_THAT(LoadError("precision"), HasSubstr("'FP16', but the model runs on the CPU, which computes in FP32"));
   EXPECT_THAT(LoadError("tf32"), HasSubstr("'TF32', but the model runs on the CPU, which computes in FP32"));
   EXPECT_TRUE(Load().Find("bf16", "").ok());
   EXPECT_TRUE(repository_->Find("either", "").ok());
+}
+
+// A repository that was written for a machine with GPUs.
+TEST_F(ModelRepositoryTest, WhatNamesAGpuRunsWithoutOne) {
+  WriteNetwork("m", testing::MakeRandomNetwork({}));
+  directory_.Write("m/config.pbtxt", "instance_group { kind: KIND_GPU gpus: [0, 1] }");
+  const auto serving = Load().Find("m", "");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  EXPECT_EQ((*serving)->model->spec().instance_kind, InstanceKind::kCpu);
+}
+
+TEST_F(ModelRepositoryTest, TheConfigurationNamesVersionAndFile) {
+  const std::vector<std::byte> bytes = *EncodePacked(testing::MakeRandomNetwork({}));
+  Write("m/1/first.swz", bytes);
+  Write("m/2/model.swz", bytes);
+  directory_.Write("m/config.pbtxt", "default_model_filename: 'first.swz' version_policy { specific { versions: 1 } }");
+  const auto serving = Load().Find("m", "");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  EXPECT_EQ((*serving)->model->spec().version, 1);
+  directory_.Write("m/config.pbtxt", "default_model_filename: 'first.swz'");
+  EXPECT_THAT(LoadError("m"), HasSubstr("there is no 'first.swz' in the version's directory"));
+  directory_.Write("m/config.pbtxt", "version_policy { all { } }");
+  EXPECT_THAT(LoadError("m"), HasSubstr("'version_policy' means 2 versions, from 1 to 2"));
 }
 
 TEST_F(ModelRepositoryTest, SaysWhatAMissingDirectoryIsToBe) {

@@ -1,0 +1,115 @@
+#include "server/repository/model_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <string>
+#include <system_error>
+
+namespace swizzle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxModelNameBytes = 128;
+
+// What begins the names of folders that systems make: hidden ones, those of Synology and QNAP, waste-paper baskets, and
+// NetApp's snapshots. No model's name may begin with them, but for the dot.
+constexpr std::string_view kSystemMarks = ".@#$~";
+constexpr auto kSystemFolders =
+    std::to_array<std::string_view>({"lost+found", "System Volume Information", "__MACOSX", "__pycache__"});
+
+}  // namespace
+
+std::optional<int64_t> ParseVersion(std::string_view text) {
+  int64_t version = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || stop != text.data() + text.size() || version < 1 || text.front() == '0') {
+    return std::nullopt;
+  }
+  return version;
+}
+
+StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;  // what cannot be looked at is not a directory
+    if (it->is_directory(ignored)) found.push_back(it->path());
+  }
+  if (error) return MakeError(StatusCode::kNotFound, "cannot list ", directory.string(), ": ", error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool IsNoModel(std::string_view folder) {
+  return kSystemMarks.find(folder.front()) != std::string_view::npos ||
+         std::ranges::find(kSystemFolders, folder) != kSystemFolders.end();
+}
+
+Status CheckModelName(std::string_view name) {
+  const auto allowed = [](unsigned char c) { return (c < 128 && std::isalnum(c)) || c == '_' || c == '.' || c == '-'; };
+  if (!name.empty() && name.size() <= kMaxModelNameBytes && std::all_of(name.begin(), name.end(), allowed)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("model names consist of 1 to ", kMaxModelNameBytes, " letters, digits and '_', '.', '-'");
+}
+
+StatusOr<std::vector<int64_t>> VersionsIn(const fs::path& directory) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
+  std::vector<int64_t> versions;
+  for (const fs::path& path : subdirectories) {
+    if (const auto version = ParseVersion(path.filename().string())) versions.push_back(*version);
+  }
+  std::ranges::sort(versions);
+  return versions;
+}
+
+StatusOr<int64_t> ServedVersion(const std::vector<int64_t>& versions, const inference::ModelVersionPolicy& policy) {
+  if (versions.empty()) return 0;
+  std::vector<int64_t> meant = {versions.back()};
+  if (policy.has_all()) meant = versions;
+  if (policy.has_latest()) {
+    const size_t latest = std::min<size_t>(std::max(policy.latest().num_versions(), 1u), versions.size());
+    meant.assign(versions.end() - static_cast<std::ptrdiff_t>(latest), versions.end());
+  }
+  if (policy.has_specific()) {
+    const auto& named = policy.specific().versions();
+    meant = versions;
+    std::erase_if(meant, [&](int64_t version) { return std::ranges::find(named, version) == named.end(); });
+  }
+  if (meant.empty()) {
+    return MakeError(StatusCode::kNotFound, "config.pbtxt: none of the versions that 'version_policy' names is there; ",
+                     "the latest is ", versions.back());
+  }
+  if (meant.size() == 1) return meant[0];
+  return Unimplemented("config.pbtxt: 'version_policy' means ", meant.size(), " versions, from ", meant.front(), " to ",
+                       meant.back(), ", but one version of a model is served: name it, as in version_policy { ",
+                       "specific { versions: ", meant.back(), " } }");
+}
+
+StatusOr<fs::path> ModelFile(const fs::path& version_directory, const std::string& name) {
+  std::error_code ignored;
+  if (!name.empty()) {
+    if (fs::is_regular_file(version_directory / name, ignored)) return version_directory / name;
+    return MakeError(StatusCode::kNotFound, "there is no '", name,
+                     "' in the version's directory, which 'default_model_filename' in config.pbtxt names");
+  }
+  std::vector<fs::path> found;
+  for (const char* usual : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
+    if (fs::is_regular_file(version_directory / usual, ignored)) found.push_back(version_directory / usual);
+  }
+  if (found.empty()) {
+    return MakeError(StatusCode::kNotFound,
+                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
+  }
+  if (found.size() > 1) {
+    return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),
+                           "; keep one");
+  }
+  return found[0];
+}
+
+}  // namespace swizzle

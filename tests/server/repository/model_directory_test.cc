@@ -1,0 +1,70 @@
+#include "server/repository/model_directory.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/server/repository_directory.h"
+
+namespace swizzle {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+StatusOr<int64_t> Served(const std::vector<int64_t>& versions, const std::string& text) {
+  inference::ModelVersionPolicy policy;
+  SWIZZLE_CHECK(google::protobuf::TextFormat::ParseFromString(text, &policy));
+  return ServedVersion(versions, policy);
+}
+
+TEST(ServedVersion, IsTheOneThatAPolicyMeans) {
+  EXPECT_EQ(*Served({}, ""), 0);
+  EXPECT_EQ(*Served({}, "specific { versions: 3 }"), 0) << "that there is none is said where the file is looked for";
+  EXPECT_EQ(*Served({1, 2, 10}, ""), 10);
+  EXPECT_EQ(*Served({1, 2, 10}, "latest { num_versions: 1 }"), 10);
+  EXPECT_EQ(*Served({1, 2, 10}, "latest { }"), 10);
+  EXPECT_EQ(*Served({1, 2, 10}, "specific { versions: 2 }"), 2);
+  EXPECT_EQ(*Served({1, 2, 10}, "specific { versions: [2, 3] }"), 2) << "the other is not there";
+  EXPECT_EQ(*Served({4}, "latest { num_versions: 3 }"), 4);
+  EXPECT_EQ(*Served({4}, "all { }"), 4);
+}
+
+TEST(ServedVersion, IsOne) {
+  for (const char* policy : {"all { }", "latest { num_versions: 5 }", "specific { versions: [2, 1] }"}) {
+    const auto served = Served({1, 2}, policy);
+    EXPECT_EQ(served.status().code(), StatusCode::kUnimplemented) << policy;
+    EXPECT_EQ(std::string(served.status().message()),
+              "config.pbtxt: 'version_policy' means 2 versions, from 1 to 2, but one version of a model is served: name "
+              "it, as in version_policy { specific { versions: 2 } }");
+  }
+  EXPECT_THAT(std::string(Served({1, 2}, "specific { versions: 3 }").status().message()),
+              HasSubstr("none of the versions that 'version_policy' names is there; the latest is 2"));
+  EXPECT_EQ(Served({1, 2}, "specific { }").status().code(), StatusCode::kNotFound);
+}
+
+TEST(ModelDirectory, HasVersionsAndFiles) {
+  RepositoryDirectory directory;
+  for (const char* file : {"m/10/model.onnx", "m/2/net.onnx", "m/011/x", "m/draft/x", "m/lost+found/x", "m/3"}) {
+    directory.Write(file, "");
+  }
+  const auto model = directory.path() / "m";
+  EXPECT_THAT(*VersionsIn(model), ElementsAre(2, 10));
+  EXPECT_EQ(*ModelFile(model / "10", ""), model / "10/model.onnx");
+  EXPECT_EQ(*ModelFile(model / "2", "net.onnx"), model / "2/net.onnx");
+  EXPECT_THAT(std::string(ModelFile(model / "10", "net.onnx").status().message()),
+              HasSubstr("there is no 'net.onnx' in the version's directory"));
+  EXPECT_FALSE(ModelFile(model / "2", "").ok());
+}
+
+TEST(IsNoModel, KnowsWhatSystemsMake) {
+  for (const char* folder : {"lost+found", ".snapshot", "@eaDir", ".git", "..data", "#recycle", "$RECYCLE.BIN"}) {
+    EXPECT_TRUE(IsNoModel(folder)) << folder;
+  }
+  for (const char* folder : {"m", "lost", "two words", "a@b", "_m", "found+lost"}) EXPECT_FALSE(IsNoModel(folder));
+}
+
+}  // namespace
+}  // namespace swizzle
