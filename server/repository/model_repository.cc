@@ -78,7 +78,7 @@ Status DirectoryRepository::Open() {
   const MutexLock lock(mutex_);
   for (const fs::path& directory : directories) {
     const std::string name = directory.filename().string();
-    if (name.front() == '.') continue;  // not a model: .git, or what Kubernetes mounts beside links
+    if (IsNoModel(name)) continue;
     models_[name].status = {name, 0, MakeError(StatusCode::kUnavailable, "model '", name, "' is being loaded"),
                             ModelState::kLoading};
   }

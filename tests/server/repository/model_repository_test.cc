@@ -333,11 +333,27 @@ TEST_F(ModelRepositoryTest, NamesOutsideTheAlphabetAreReported) {
   EXPECT_THAT(LoadError("two words"), HasSubstr("model names consist of"));
 }
 
-TEST_F(ModelRepositoryTest, FilesAndHiddenDirectoriesAreNotModels) {
+TEST_F(ModelRepositoryTest, FilesAndWhatSystemsKeepBesideThemAreNotModels) {
   directory_.Write("README", "");
-  directory_.Write(".git/config", "");
-  directory_.Write("..data/m/config.pbtxt", "");
+  for (const char* folder :
+       {".git", ".snapshot", ".Trash-0", "..2026_01_02", "lost+found", "@eaDir", "@Recycle", "#recycle", "#snapshot",
+        "~snapshot", "$RECYCLE.BIN", "System Volume Information", "__MACOSX", "__pycache__"}) {
+    directory_.Write(std::string(folder) + "/m/config.pbtxt", "");
+  }
   EXPECT_TRUE(Load().List().empty());
+  EXPECT_TRUE(repository_->readiness().reasons.empty());
+}
+
+// As a volume of a ConfigMap lies at the repository's root, and one with a file system of its own at a model's.
+TEST_F(ModelRepositoryTest, ModelsMayBeVolumes) {
+  directory_.Write("..2026_01_02/m/config.pbtxt", IdentityConfig());
+  std::filesystem::create_directory_symlink("..2026_01_02", directory_.path() / "..data");
+  std::filesystem::create_directory_symlink("..data/m", directory_.path() / "m");
+  directory_.Write("own/config.pbtxt", IdentityConfig());
+  directory_.Write("own/lost+found/x", "");
+  EXPECT_TRUE(Load().Find("m", "").ok());
+  EXPECT_TRUE(repository_->Find("own", "").ok());
+  EXPECT_EQ(repository_->List().size(), 2u);
 }
 
 TEST_F(ModelRepositoryTest, LinkedDirectoriesAreModels) {
