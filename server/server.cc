@@ -126,7 +126,7 @@ Status Server::Listen(const ServerOptions& options) {
   metrics_->ShowGpuMemory([this] { return MemoryOf(devices_->gpus()); });
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
-  health_.SetServing("", false);
+  PublishHealthOfAll(false);
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   streams_ = OpenStreams(limits.max_streams);
@@ -275,16 +275,20 @@ Status Server::LoadModels(const ServerOptions& options, const std::function<void
   return written;
 }
 
-// A model's name is a service of its own, unless the server's liveness has that name.
+// A model's name is a service of its own, unless it is one of the server's.
 void Server::PublishHealth(const std::string& model, bool serving) {
-  if (model != kLivenessService) health_.SetServing(model, serving);
+  if (model != kLivenessService && model != kInferenceService) health_.SetServing(model, serving);
+}
+
+void Server::PublishHealthOfAll(bool serving) {
+  for (const char* service : {"", kInferenceService}) health_.SetServing(service, serving);
 }
 
 void Server::PublishReadiness() {
   const std::vector<ModelStatus> models = repository_->List();
   const Readiness readiness = repository_->readiness();
   for (const ModelStatus& model : models) PublishHealth(model.name, model.state == ModelState::kReady);
-  health_.SetServing("", readiness.ready);
+  PublishHealthOfAll(readiness.ready);
   metrics_->SetReady(readiness.ready, Joined(readiness.reasons, "\n") + (readiness.reasons.empty() ? "" : "\n"));
   if (!readiness.ready || std::exchange(ready_, true)) return;
   const auto serving = std::ranges::count(models, ModelState::kReady, &ModelStatus::state);
@@ -301,7 +305,7 @@ void Server::LoseDevice(const Status& status) {
 
 void Server::AnnounceShutdown() {
   service_->AnnounceShutdown();
-  health_.SetServing("", false);
+  PublishHealthOfAll(false);
   if (repository_ != nullptr) {
     for (const ModelStatus& model : repository_->List()) PublishHealth(model.name, false);
   }

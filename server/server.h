@@ -68,6 +68,7 @@ class Server {
                     const std::function<bool()>& stop);
   void PublishReadiness();
   void PublishHealth(const std::string& model, bool serving);
+  void PublishHealthOfAll(bool serving);
 
   void LoseDevice(const Status& status);
   void StartUpkeep();

@@ -17,6 +17,8 @@ namespace swizzle {
 
 // The service that is SERVING as long as the process runs, draining included, whatever models do.
 inline constexpr char kLivenessService[] = "liveness";
+// The service that inference is called by, which probes may name in place of "", the server as a whole.
+inline constexpr char kInferenceService[] = "inference.GRPCInferenceService";
 
 // Thread-safe. Outlives the server that it is registered with.
 class HealthService final

@@ -55,15 +55,13 @@ Status CheckPriority(const InferParameter& value, const ModelSpec& spec) {
 }
 
 // Parameters without a meaning here are the client's own and are let pass, unless they would change what is computed.
+// Those of sequences (sequence_id and its like) change nothing of a model that keeps no state, as in Triton.
 Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, Request& request) {
   for (const auto& [key, value] : parameters) {
     if (key == "timeout") {
       SWIZZLE_RETURN_IF_ERROR(ReadTimeout(value, spec, now, request));
     } else if (key == "priority") {
       SWIZZLE_RETURN_IF_ERROR(CheckPriority(value, spec));
-    } else if (StartsWith(key, "sequence_")) {
-      return InvalidArgument("parameter ", QuotedName(key), " is for sequence models; model '", spec.name,
-                             "' is not one");
     } else if (StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " is not known");
     }
@@ -73,7 +71,11 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
 
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
   for (const auto& [key, value] : parameters) {
-    if (StartsWith(key, "shared_memory_") || key == "classification" || StartsWith(key, "triton_")) {
+    if (key == "classification") {
+      return InvalidArgument("parameter 'classification' of ", QuotedName(tensor),
+                             " is not served: ask for the output without it, and sort its values in the client");
+    }
+    if (StartsWith(key, "shared_memory_") || StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor), " is not supported");
     }
   }
@@ -118,9 +120,9 @@ class Decoder {
   }
 
  private:
+  size_t batch_dims() const { return spec_.max_batch_size > 0 ? 1 : 0; }
   bool raw() const { return message_.raw_input_contents_size() > 0; }
 
-  size_t batch_dims() const { return spec_.max_batch_size > 0 ? 1 : 0; }
   // Raw for every input, or for none.
   Status CheckContentsKind() const {
     if (!raw()) return absl::OkStatus();
@@ -270,8 +272,6 @@ class Decoder {
   std::shared_ptr<std::vector<std::string>> converted_;  // contents that could not be used in place
 };
 
-void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& parameters) {
-  parameters[std::string(key)].set_int64_param(absl::ToInt64Microseconds(value));
 // As clients see an output of this shape. Where the model made another than a configuration expects, that is shown.
 Shape WireShape(const TensorSpec& output, const ModelSpec& spec, const Shape& shape) {
   const size_t batch_dims = spec.max_batch_size > 0 ? 1 : 0;
@@ -281,6 +281,8 @@ Shape WireShape(const TensorSpec& output, const ModelSpec& spec, const Shape& sh
   return elements.ok() && its.ok() && *elements == *its ? reshaped : shape;
 }
 
+void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& parameters) {
+  parameters[std::string(key)].set_int64_param(absl::ToInt64Microseconds(value));
 }
 
 }  // namespace
@@ -301,7 +303,8 @@ void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::s
     auto& output = *response.add_outputs();
     output.set_name(spec.outputs[i].name);
     output.set_datatype(std::string(DTypeName(spec.outputs[i].dtype)));
-    output.mutable_shape()->Add(result.shapes[i].begin(), result.shapes[i].end());
+    const Shape shape = WireShape(spec.outputs[i], spec, result.shapes[i]);
+    output.mutable_shape()->Add(shape.begin(), shape.end());
     response.add_raw_output_contents(std::move(result.outputs[i]));
   }
 }

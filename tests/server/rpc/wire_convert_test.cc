@@ -369,11 +369,6 @@ TEST(DecodeInfer, PriorityHasOneLevel) {
 }
 
 TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
-  for (const std::string key : {"sequence_id", "sequence_start", "sequence_end"}) {
-    ModelInferRequest message = GoodRequest();
-    (*message.mutable_parameters())[key].set_int64_param(1);
-    EXPECT_EQ(ErrorOf(message), "parameter '" + key + "' is for sequence models; model 'M' is not one");
-  }
   ModelInferRequest reserved = GoodRequest();
   (*reserved.mutable_parameters())["triton_enable_empty_final_response"].set_bool_param(true);
   EXPECT_EQ(ErrorOf(reserved), "parameter 'triton_enable_empty_final_response' is not known");
@@ -385,15 +380,20 @@ TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
   ModelInferRequest classes = GoodRequest();
   classes.add_outputs()->set_name("Y");
   (*classes.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(3);
-  EXPECT_EQ(ErrorOf(classes), "parameter 'classification' of 'Y' is not supported");
+  EXPECT_EQ(ErrorOf(classes), "parameter 'classification' of 'Y' is not served: ask for the output without it, and sort its "
+                              "values in the client");
 }
 
 TEST(DecodeInfer, AClientsOwnParametersPass) {
   ModelInferRequest message = GoodRequest();
   (*message.mutable_parameters())["trace_id"].set_string_param("abc");
+  for (const std::string key : {"sequence_id", "sequence_start", "sequence_end"}) {
+    (*message.mutable_parameters())[key].set_int64_param(1);
+  }
   (*message.mutable_inputs(0)->mutable_parameters())["binary_data_size"].set_int64_param(32);
   EXPECT_TRUE(DecodeInfer(message, BatchedSpec(), kNow).ok());
 }
+
 // X is [4] to the model, and [2,2] in requests; N [2] is [-1,1] there, of as many numbers as one may want.
 ModelSpec ReshapedSpec() {
   ModelSpec spec = BatchedSpec();
@@ -436,7 +436,6 @@ TEST(EncodeInfer, ReshapedOutputsAreTheFiles) {
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 5));
   EXPECT_THAT(response.outputs(1).shape(), ElementsAre(6));
 }
-
 
 TEST(EncodeInfer, WritesTheOutputsAskedForInTheirOrder) {
   ModelInferRequest message;
