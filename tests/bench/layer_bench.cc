@@ -247,7 +247,7 @@ int Run(const Options& options) {
     if (options.bytes) Quantise(problem);
     const std::string text = LayerText(problem);
     if (text.find(options.layer) == std::string::npos) continue;
-    std::printf("%s, %d threads\n", text.c_str(), problem.threads);
+    std::printf("%s, %d threads%s\n", text.c_str(), problem.threads, bench::RoundTripText().c_str());
     const Status status = MeasureLayer(*backend, **stream, problem, options);
     if (!status.ok()) std::printf("  %s\n", std::string(status.message()).c_str());
     std::fflush(stdout);

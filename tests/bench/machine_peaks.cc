@@ -1,11 +1,15 @@
 #include "tests/bench/machine_peaks.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -103,6 +107,59 @@ double ReadGigabytesPerSecond(uint32_t features, int threads, int64_t bytes_each
   double all = 0;
   for (double rate : rates) all += rate;
   return all;
+}
+
+namespace {
+
+void KeepTo(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+}  // namespace
+
+std::optional<double> LineRoundTripNanoseconds() {
+  constexpr int kSamples = 9, kTrips = 200;
+  const std::vector<int> cpus = cpu::AffinityMask();
+  if (cpus.size() < 2) return std::nullopt;
+  struct alignas(128) Line {
+    std::atomic<int> value = 0;
+  } line;
+  const auto wait_for = [&](int value) {
+    while (line.value.load(std::memory_order_acquire) != value) {
+    }
+  };
+  std::vector<double> samples(kSamples);
+  std::thread answers([&] {
+    KeepTo(cpus[1]);
+    for (int trip = 0; trip < (kSamples + 1) * kTrips; ++trip) {
+      wait_for(2 * trip + 1);
+      line.value.store(2 * trip + 2, std::memory_order_release);
+    }
+  });
+  std::thread asks([&] {
+    KeepTo(cpus[0]);
+    for (int trip = 0, sample = -1; sample < kSamples; ++sample) {  // the first finds the other thread asleep
+      const auto start = Clock::now();
+      for (const int end = trip + kTrips; trip < end; ++trip) {
+        line.value.store(2 * trip + 1, std::memory_order_release);
+        wait_for(2 * trip + 2);
+      }
+      if (sample >= 0) samples[sample] = NanosecondsSince(start) / kTrips;
+    }
+  });
+  asks.join();
+  answers.join();
+  std::ranges::sort(samples);
+  return samples[kSamples / 2];
+}
+
+std::string RoundTripText() {
+  const std::optional<double> nanoseconds = LineRoundTripNanoseconds();
+  if (!nanoseconds) return "";
+  return ", a line there and back " + std::to_string(static_cast<int64_t>(*nanoseconds)) + " ns";
 }
 
 }  // namespace swizzle::bench

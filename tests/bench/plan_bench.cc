@@ -30,6 +30,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/packed/packed_writer.h"
 #include "model_loader/plan/choose/median.h"
+#include "tests/bench/machine_peaks.h"
 #include "tests/bench/plan_bench_runner.h"
 #include "tests/support/drawn_models.h"
 #include "tests/support/drawn_quantisation.h"
@@ -194,6 +195,7 @@ void AddTokenRates(BatchSize size, Json& result) {
 // Of the batch that both are set to.
 StatusOr<Json> MeasureBatch(const Options& options, BenchRunner& sparse, BenchRunner& dense) {
   std::vector<double> sparse_times, dense_times, sparse_computes, dense_computes;
+  const std::optional<double> round_trip = bench::LineRoundTripNanoseconds();
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
     SWIZZLE_ASSIGN_OR_RETURN(const double sparse_time, sparse.Microseconds());
     SWIZZLE_ASSIGN_OR_RETURN(const double dense_time, dense.Microseconds());
@@ -213,6 +215,9 @@ StatusOr<Json> MeasureBatch(const Options& options, BenchRunner& sparse, BenchRu
     result["sparse_compute_us"] = Median(sparse_computes);
     result["dense_compute_us"] = Median(dense_computes);
   }
+  if (const auto after = bench::LineRoundTripNanoseconds(); after && !sparse.on_device()) {
+    result["round_trip_ns"] = {*round_trip, *after};
+  }
   if (sparse.has_sequences()) AddTokenRates(sparse.size(), result);
   for (int streams = 1; options.streams > 1 && streams <= options.streams; streams *= 2) {
     SWIZZLE_ASSIGN_OR_RETURN(const double rate, Rate(sparse, streams, options.pin_threads));
@@ -231,6 +236,10 @@ void PrintResult(const Options& options, const BenchRunner& sparse, const Json& 
     const double computes = result["sparse_compute_us"], computes_dense = result["dense_compute_us"];
     std::printf("without copying inputs: %.1f us, dense %.1f us: %.2fx\n", computes, computes_dense,
                 computes_dense / computes);
+  }
+  if (result.contains("round_trip_ns")) {
+    std::printf("a cache line from one processor to another and back: %.0f ns before, %.0f ns after\n",
+                result["round_trip_ns"][0].get<double>(), result["round_trip_ns"][1].get<double>());
   }
   if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
 }
