@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/cpu/runtime/cache_domains.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_trim.h"
 #include "server/rpc/connections.h"
@@ -241,6 +242,7 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.memory = {.limit = memory_limit_, .requests = limits.max_inflight_bytes + limits.transport_bytes};
   repository.most_of_runs = options.max_run_bytes;
   repository.plan.threads = ThreadsOf(options);
+  if (options.threads == 0) repository.cpu_executors = CacheDomainCount();
   repository.plan.tuning_budget = options.tuning_budget;
   repository.plan.weight_budget = options.weight_budget;
   // Without a file it still lets models, and equal GPUs, share what was measured for one of them.

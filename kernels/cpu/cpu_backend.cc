@@ -9,6 +9,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/cpu/runtime/cache_domains.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/runtime/processor.h"
 #include "kernels/cpu/runtime/start_threads.h"
@@ -103,13 +104,14 @@ class CpuBackend final : public HostBackend {
 
   StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
     const int count = threads > 0 ? threads : AvailableCpus();
-    if (CanStartThreads(count - 1)) return std::make_unique<CpuStream>(count);
+    if (CanStartThreads(count - 1)) return std::make_unique<CpuStream>(count, shares_.Take(count));
     return MakeError(StatusCode::kResourceExhausted, "the system has no ", count - 1, " threads left for this process");
   }
 
  private:
   const std::string device_name_ = ThisProcessor().name;
   const uint32_t features_ = DetectFeatures();
+  DomainShares shares_{CacheDomainsOfProcess()};
 };
 
 }  // namespace

@@ -125,15 +125,17 @@ StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) 
   return derived;
 }
 
-void PlaceOn(InstanceKind kind, int device_count, ModelSpec& spec) {
+void PlaceOn(InstanceKind kind, int device_count, int cpu_executors, ModelSpec& spec) {
   constexpr int kExecutorsOfGpu = 2;
   spec.instance_kind = kind;
   spec.device_count = device_count;
+  if (spec.instances_given) return;
+  if (kind == InstanceKind::kCpu) spec.instance_count = cpu_executors;
   const auto are_ids = [](const TensorSpec& input) {
     return input.dtype == DType::kInt64 || input.dtype == DType::kInt32;
   };
   const bool copies_little = spec.max_batch_tokens > 0 || std::ranges::all_of(spec.inputs, are_ids);
-  if (kind == InstanceKind::kGpu && !spec.instances_given && !copies_little) spec.instance_count = kExecutorsOfGpu;
+  if (kind == InstanceKind::kGpu && !copies_little) spec.instance_count = kExecutorsOfGpu;
 }
 
 ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {

@@ -24,9 +24,10 @@ StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::stri
 // two contradict each other in names, datatypes, dims or the batch dimension.
 StatusOr<ModelSpec> ConfigureSpec(const inference::ModelConfig& config, ModelSpec derived);
 
-// The model is to run on so many devices of this kind. Where nothing says how many executors it has, a GPU has two:
-// one's images are copied while the other's batch is computed. Sequences, whose copies are short, have one.
-void PlaceOn(InstanceKind kind, int device_count, ModelSpec& spec);
+// The model is to run on so many devices of this kind. Where nothing says how many executors it has, the CPU has
+// `cpu_executors`, and a GPU two: one's images are copied while the other's batch is computed. Sequences, whose copies
+// are short, have one there.
+void PlaceOn(InstanceKind kind, int device_count, int cpu_executors, ModelSpec& spec);
 
 // The whole configuration that `spec` serves with; a config.pbtxt that says the same. `given` is the file's content,
 // or a default instance.

@@ -145,7 +145,7 @@ class DirectoryLoader {
     if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
     claim_.Limit(spec);
     PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
-            spec);
+            options_.cpu_executors, spec);
     spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
                                    options_.plan.threads, AffinityCpus(), AvailableCpus());
     return MakePlans(std::move(spec), std::move(loaded.network), backends);
@@ -254,7 +254,7 @@ class DirectoryLoader {
     LogRegions(model.reason, made.program);
     const bool on_gpu = made.program.on_device != nullptr;
     if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
-    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, 1, spec);
+    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, 1, options_.cpu_executors, spec);
     const PlanOptions plan = PlanOptionsFor(spec, on_gpu ? devices_.main() : devices_.cpu());
     SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, made.program, limits));
     if (!fits) {
@@ -328,7 +328,8 @@ class DirectoryLoader {
     return ConfigureSpec(*config, std::move(spec));
   }
 
-  // Executors of one model share its threads: two pools that spin on the same processors halve each other.
+  // Executors of one model share its threads: two pools that spin on the same processors halve each other. `spec` may
+  // not have been placed yet.
   PlanOptions PlanOptionsFor(const ModelSpec& spec, const Backend& backend) const {
     PlanOptions plan = options_.plan;
     // The cache is the main device's.
@@ -337,7 +338,9 @@ class DirectoryLoader {
     if (spec.max_batch_size > 0) plan.max_batch = spec.max_batch_size;
     if (spec.max_batch_tokens > 0) plan.max_tokens = spec.max_batch_tokens;
     plan.max_batch = std::min(plan.max_batch, claim_.largest());
-    if (plan.threads > 0) plan.threads = std::max(1, plan.threads / spec.instance_count);
+    const bool counts = spec.instances_given || &backend != &devices_.cpu();
+    const int executors = counts ? spec.instance_count : options_.cpu_executors;
+    if (plan.threads > 0) plan.threads = std::max(1, plan.threads / executors);
     return plan;
   }
 

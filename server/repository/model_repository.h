@@ -82,6 +82,7 @@ struct RepositoryOptions {
   std::function<bool()> stop = nullptr;  // whether to load no further model; may be empty
   PlanOptions plan = {};                 // the tuning cache is of the devices' main one
   PinThreads pin_threads = PinThreads::kAuto;
+  int cpu_executors = 1;     // of a model on the CPU whose configuration gives no number; they share plan.threads
   MemoryRoom memory = {};    // for models that are refused, or have smaller batches, where they need more
   int64_t most_of_runs = 0;  // bytes that runs of models in regions, or node by node, may hold; 0: what is left
   int64_t (*resident_bytes)() = &ResidentBytes;

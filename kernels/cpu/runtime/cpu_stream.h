@@ -13,18 +13,24 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/base/integers.h"
+#include "kernels/cpu/runtime/cache_domains.h"
 #include "kernels/cpu/runtime/thread_pool.h"
 
 namespace swizzle::cpu {
 
 class CpuStream final : public HostStream {
  public:
-  explicit CpuStream(int threads) : pool_(threads) {}
+  // cpus: those that its threads keep to, which are one cache domain's (cache_domains.h); null: all that there are.
+  explicit CpuStream(int threads, std::shared_ptr<const CpuList> cpus = nullptr)
+      : cpus_(std::move(cpus)), pool_(threads) {
+    if (cpus_ != nullptr) pool_.KeepTo(*cpus_);
+  }
 
   // REQUIRES: the stream comes from the CPU backend, as every stream does that a CPU kernel is given.
   static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
 
   int threads() const override { return pool_.threads(); }
+  // Of the stream's cache domain, where it has one, from the first on, since no other stream was given these.
   void PinThreads(int executor) override { pool_.Pin(executor * threads()); }
   void RunSerially(bool serial) override { serial_ = serial; }
   // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.
@@ -95,6 +101,7 @@ class CpuStream final : public HostStream {
     return std::exchange(error_, absl::OkStatus());
   }
 
+  const std::shared_ptr<const CpuList> cpus_;  // held as long as the threads are there
   ThreadPool pool_;
   bool serial_ = false;
   std::atomic<bool> failed_ = false;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <span>
@@ -77,7 +78,7 @@ void RunOnEach(pthreadpool* pool, int threads, absl::FunctionRef<void()> each) {
 }
 
 // A thread, by default the calling one. Where the system refuses, it goes on as it was.
-void KeepTo(std::span<const int> cpus, int thread = 0) {
+void KeepThreadTo(std::span<const int> cpus, int thread = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
@@ -115,33 +116,52 @@ ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::Destroy::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
 
+void ThreadPool::KeepTo(std::vector<int> cpus) { cpus_ = std::move(cpus); }
+
 void ThreadPool::Pin(int first) {
-  cpus_ = AffinityMask();
-  first_cpu_ = first;
+  if (cpus_.empty()) {
+    cpus_ = AffinityMask();
+    first_cpu_ = first;
+  }
+  pins_ = true;
 }
 
+std::vector<int> ThreadPool::Cpus() const { return cpus_.empty() ? AffinityMask() : cpus_; }
+
 void ThreadPool::PinThreads() {
-  const auto pin = [this] { KeepTo(std::array{CpuOf(thread_slot)}); };
+  mask_of_caller_ = AffinityMaskOfThisThread();
+  const auto pin = [this] { KeepThreadTo(std::array{CpuOf(thread_slot)}); };
   if (pool_ == nullptr || workers_pinned_) {
     pin();
   } else {
     RunOnEach(pool_.get(), threads_, pin);
   }
-  workers_pinned_ = caller_pinned_ = true;
+  workers_pinned_ = true;
+}
+
+// A caller that is there already is left alone: it seldom leaves during a run, and asking the system costs as much as a
+// small step.
+void ThreadPool::KeepCallerWithin() {
+  if (std::ranges::find(cpus_, sched_getcpu()) != cpus_.end()) return;
+  mask_of_caller_ = AffinityMaskOfThisThread();
+  KeepThreadTo(cpus_);
 }
 
 void ThreadPool::KeepWorkersOffCaller() {
   const int cpu = sched_getcpu();
   if (cpu == kept_off_) return;
   kept_off_ = cpu;
-  std::vector<int> others = AffinityMask();
-  if (others.size() < static_cast<size_t>(threads_)) return;
-  std::erase(others, cpu);
-  for (const int worker : workers_) KeepTo(others, worker);
+  std::vector<int> others = Cpus();
+  if (others.size() >= static_cast<size_t>(threads_)) {
+    std::erase(others, cpu);
+  } else if (cpus_.empty()) {
+    return;
+  }
+  for (const int worker : workers_) KeepThreadTo(others, worker);
 }
 
 void ThreadPool::Run(int64_t tasks, Task task, void* context) {
-  if (!cpus_.empty() && !caller_pinned_) PinThreads();
+  if (!cpus_.empty() && !spinning_ && mask_of_caller_.empty()) pins_ ? PinThreads() : KeepCallerWithin();
   LoopClock& clock = LoopClock::OfThisThread();
   if (pool_ == nullptr || tasks == 1 || clock.on()) {
     const absl::Duration start = clock.on() ? ThreadTime() : absl::ZeroDuration();
@@ -150,7 +170,7 @@ void ThreadPool::Run(int64_t tasks, Task task, void* context) {
     if (clock.on() && tasks > 0) clock.AddLoop(tasks, threads_, ThreadTime() - start);
     return;
   }
-  if (!spinning_ && cpus_.empty()) KeepWorkersOffCaller();
+  if (!spinning_ && !pins_) KeepWorkersOffCaller();
   Job job{task, context};
   Release(&job);
   pthreadpool_parallelize_1d(pool_.get(), RunTask, &job, static_cast<size_t>(tasks),
@@ -165,7 +185,7 @@ int64_t ThreadPool::BestTasks() const {
 }
 
 void ThreadPool::Rest() {
-  if (std::exchange(caller_pinned_, false)) KeepTo(cpus_);
+  if (!mask_of_caller_.empty()) KeepThreadTo(std::exchange(mask_of_caller_, {}));
   if (!spinning_) return;
   pthreadpool_parallelize_1d(pool_.get(), DoNothing, nullptr, threads_, PTHREADPOOL_FLAG_YIELD_WORKERS);
   spinning_ = false;

@@ -32,9 +32,11 @@ class ThreadPool {
   ~ThreadPool();
 
   int threads() const { return threads_; }
-  // From the next Run on each thread keeps to a processor of its own: of the process's affinity mask, round and round,
-  // those from the `first` on. The thread that calls Run does so until Rest only, since what it does in between may
-  // start threads, which inherit its mask.
+  // From the next Run on the threads keep to these processors: the workers for good, the thread that calls Run until
+  // Rest, since what it does in between may start threads, which inherit its mask. REQUIRES: cpus is not empty.
+  void KeepTo(std::vector<int> cpus);
+  // From the next Run on each thread keeps to a processor of its own, in the same sense: of those that KeepTo was given,
+  // or else of the process's affinity mask, round and round from the `first` on.
   void Pin(int first);
   // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
   void Run(int64_t tasks, Task task, void* context);
@@ -48,9 +50,13 @@ class ThreadPool {
     void operator()(pthreadpool* pool) const;
   };
 
-  // Of the thread with this slot.
+  // Of the thread with this slot, where it is pinned.
   int CpuOf(int64_t slot) const { return cpus_[static_cast<size_t>(first_cpu_ + slot) % cpus_.size()]; }
+  // What the threads keep to, where they are not pinned.
+  std::vector<int> Cpus() const;
+  // REQUIRES: cpus_ is not empty.
   void PinThreads();
+  void KeepCallerWithin();
   // REQUIRES: the workers sleep, or are about to.
   void KeepWorkersOffCaller();
 
@@ -58,9 +64,11 @@ class ThreadPool {
   const std::unique_ptr<pthreadpool, Destroy> pool_;  // null if threads_ == 1
   std::vector<int> workers_;                          // the system's numbers of them
   int kept_off_ = -1;                                 // the processor that they were last kept off
-  std::vector<int> cpus_;                             // the affinity mask; empty: threads are free
+  std::vector<int> cpus_;                             // that threads keep to; empty: those of the affinity mask
+  std::vector<int> mask_of_caller_;                   // to be restored by Rest; empty: it was left alone
+  bool pins_ = false;                                 // each thread has one of cpus_
   int first_cpu_ = 0;                                 // of cpus_, the caller's
-  bool workers_pinned_ = false, caller_pinned_ = false;
+  bool workers_pinned_ = false;
   bool spinning_ = false;
 };
 

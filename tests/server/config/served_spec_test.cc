@@ -209,19 +209,21 @@ TEST(ConfigOf, ThePlatformsThatTheServerReportsAreTaken) {
   }
 }
 
-TEST(PlaceOn, AGpuHasTwoExecutorsUnlessTheFileCounts) {
+TEST(PlaceOn, DevicesHaveExecutorsOfTheirOwnNumberUnlessTheFileCounts) {
   const auto executors = [](const std::string& text, InstanceKind kind, int64_t tokens = 0) {
     ModelSpec derived = Derived();
     derived.max_batch_tokens = tokens;
     auto spec = Configured(text, std::move(derived));
     EXPECT_TRUE(spec.ok()) << spec.status();
-    PlaceOn(kind, 3, *spec);
+    PlaceOn(kind, 3, /*cpu_executors=*/4, *spec);
     EXPECT_EQ(spec->instance_kind, kind);
     return spec->executors();
   };
   EXPECT_EQ(executors("", InstanceKind::kGpu), 6);
   EXPECT_EQ(executors("", InstanceKind::kGpu, 4096), 3) << "what sequences copy is little";
-  EXPECT_EQ(executors("", InstanceKind::kCpu), 3);
+  EXPECT_EQ(executors("", InstanceKind::kCpu), 12);
+  EXPECT_EQ(executors("instance_group { kind: KIND_CPU }", InstanceKind::kCpu), 12);
+  EXPECT_EQ(executors("instance_group { count: 1 }", InstanceKind::kCpu), 3);
   EXPECT_EQ(executors("instance_group { kind: KIND_GPU }", InstanceKind::kGpu), 6);
   EXPECT_EQ(executors("instance_group { count: 1 }", InstanceKind::kGpu), 3);
   EXPECT_EQ(executors("instance_group { count: 1 } instance_group { count: 4 }", InstanceKind::kGpu), 15);
