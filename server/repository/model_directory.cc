@@ -8,6 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "model_loader/files/printable_name.h"
+
 namespace swizzle {
 namespace {
 
@@ -20,6 +22,21 @@ constexpr size_t kMaxModelNameBytes = 128;
 constexpr std::string_view kSystemMarks = ".@#$~";
 constexpr auto kSystemFolders =
     std::to_array<std::string_view>({"lost+found", "System Volume Information", "__MACOSX", "__pycache__"});
+
+// The end of a sentence about a version's directory without a model: what is there instead.
+std::string InsteadOfAModel(const fs::path& directory) {
+  constexpr size_t kMostNamed = 4;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(QuotedName(it->path().filename().string()));
+  }
+  std::ranges::sort(names);
+  std::string list;
+  for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) list += Concat(i == 0 ? ", but " : ", ", names[i]);
+  if (names.size() > kMostNamed) list += Concat(" and ", names.size() - kMostNamed, " more");
+  return list.empty() ? list : Concat(list, "; name the model in 'default_model_filename', or export it to ONNX");
+}
 
 }  // namespace
 
@@ -103,7 +120,8 @@ StatusOr<fs::path> ModelFile(const fs::path& version_directory, const std::strin
   }
   if (found.empty()) {
     return MakeError(StatusCode::kNotFound,
-                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory");
+                     "there is none of model.onnx, model.swz and model.safetensors in the version's directory",
+                     InsteadOfAModel(version_directory));
   }
   if (found.size() > 1) {
     return InvalidArgument("there is both ", found[0].filename().string(), " and ", found[1].filename().string(),

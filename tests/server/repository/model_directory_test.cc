@@ -36,9 +36,10 @@ TEST(ServedVersion, IsOne) {
   for (const char* policy : {"all { }", "latest { num_versions: 5 }", "specific { versions: [2, 1] }"}) {
     const auto served = Served({1, 2}, policy);
     EXPECT_EQ(served.status().code(), StatusCode::kUnimplemented) << policy;
-    EXPECT_EQ(std::string(served.status().message()),
-              "config.pbtxt: 'version_policy' means 2 versions, from 1 to 2, but one version of a model is served: name "
-              "it, as in version_policy { specific { versions: 2 } }");
+    EXPECT_EQ(
+        std::string(served.status().message()),
+        "config.pbtxt: 'version_policy' means 2 versions, from 1 to 2, but one version of a model is served: name "
+        "it, as in version_policy { specific { versions: 2 } }");
   }
   EXPECT_THAT(std::string(Served({1, 2}, "specific { versions: 3 }").status().message()),
               HasSubstr("none of the versions that 'version_policy' names is there; the latest is 2"));
@@ -56,7 +57,14 @@ TEST(ModelDirectory, HasVersionsAndFiles) {
   EXPECT_EQ(*ModelFile(model / "2", "net.onnx"), model / "2/net.onnx");
   EXPECT_THAT(std::string(ModelFile(model / "10", "net.onnx").status().message()),
               HasSubstr("there is no 'net.onnx' in the version's directory"));
-  EXPECT_FALSE(ModelFile(model / "2", "").ok());
+  EXPECT_THAT(std::string(ModelFile(model / "2", "").status().message()),
+              HasSubstr("in the version's directory, but 'net.onnx'; name the model in 'default_model_filename', or"));
+  for (const char* file : {"m/4/a.pt", "m/4/b.plan", "m/4/c", "m/4/d", "m/4/e\n"}) directory.Write(file, "");
+  EXPECT_THAT(std::string(ModelFile(model / "4", "").status().message()),
+              HasSubstr(", but 'a.pt', 'b.plan', 'c', 'd' and 1 more; name"));
+  directory.Write("m/5/x", "");
+  std::filesystem::remove(model / "5/x");
+  EXPECT_THAT(std::string(ModelFile(model / "5", "").status().message()), testing::EndsWith("the version's directory"));
 }
 
 TEST(IsNoModel, KnowsWhatSystemsMake) {
