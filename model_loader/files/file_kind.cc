@@ -39,7 +39,8 @@ constexpr std::string_view kSafetensors =
 constexpr std::string_view kCompressed = "a compressed file or archive: unpack it first";
 constexpr std::string_view kNumpy = "an array of NumPy (.npy)";
 constexpr std::string_view kProgram = "a program or library (ELF)";
-constexpr std::string_view kZeros = "zeros from its beginning on, as a download leaves that did not end: fetch it again";
+constexpr std::string_view kZeros =
+    "zeros from its beginning on, as a download leaves that did not end: fetch it again";
 
 constexpr auto kSignatures = std::to_array<Signature>({
     {"version https://git-lfs.github.com/"sv, kPointer},

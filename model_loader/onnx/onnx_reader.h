@@ -36,7 +36,7 @@ struct ReadOptions {
   int64_t max_sparse_bytes = (int64_t{1} << 31) - 1;  // all sparse initializers together, once dense
   int max_nodes = 1 << 16;
   int max_outputs = 1 << 10;
-  ModelFolder external_folder = {};                   // the model's own; without a path: external data is refused
+  ModelFolder external_folder = {};  // the model's own; without a path: external data is refused
   // In place of files: the bytes of a tensor's elements, by its location. Null: there are files.
   std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)> external_elements;
   int64_t min_opset = kMinOpset;

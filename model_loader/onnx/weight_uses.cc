@@ -107,7 +107,8 @@ void WeightUses::VisitGraph(const onnx::GraphProto& graph) {
   }
   for (const auto& node : graph.node()) VisitNode(node);
   for (const auto& output : graph.output()) {
-    if (const Source* const source = SourceOf(output.name())) ReadOtherwise("an output of the graph is it, too", *source);
+    if (const Source* const source = SourceOf(output.name()))
+      ReadOtherwise("an output of the graph is it, too", *source);
   }
   scopes_.pop_back();
 }

@@ -95,8 +95,8 @@ std::string Listed(const std::vector<std::string>& names) {
   return names.size() <= kMost ? list : Concat(list, " and ", names.size() - kMost, " more");
 }
 
-// What layers multiply with, and was not pruned, because it was not found to be a weight, or calibration does not follow
-// it.
+// What layers multiply with, and was not pruned, because it was not found to be a weight, or calibration does not
+// follow it.
 StatusOr<std::vector<std::string>> UnseenIn(const std::vector<std::byte>& model, const ReadOptions& options,
                                             bool calibrated) {
   std::vector<std::string> unseen = UnseenOnnxWeights(model);

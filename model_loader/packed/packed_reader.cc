@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #include "kernels/base/field_count.h"
 #include "kernels/format/whole_values.h"
@@ -36,12 +35,10 @@ StatusOr<PackedPrefix> ReadPrefix(std::span<const std::byte> file) {
   const size_t magic_bytes = std::min(file.size(), prefix.magic.size());
   if (file.empty() || std::memcmp(file.data(), prefix.magic.data(), magic_bytes) != 0) {
     constexpr std::byte kIrVersion{0x08};  // the tag of the field that most ONNX models begin with
-    const bool onnx = !file.empty() && file.front() == kIrVersion;
-    if (const std::string_view kind = KindOfFile(file); !kind.empty()) {
-      return InvalidArgument("this is not a packed model, but ", kind);
-    }
+    const auto kind = KindOfFile(file);
+    if (!kind.empty()) return InvalidArgument("this is not a packed model, but ", kind);
     return InvalidArgument("this is not a packed model: it does not start with the signature of one",
-                           onnx ? "; if it is an ONNX model, let its name end in .onnx" : "");
+                           file.front() == kIrVersion ? "; if it is an ONNX model, let its name end in .onnx" : "");
   }
   if (file.size() < sizeof(prefix)) {
     return InvalidArgument("the packed model is truncated: it has ", file.size(), " bytes");

@@ -138,8 +138,9 @@ StatusOr<const Kind*> ReadKind(const Fields& fields, std::string_view type_of_te
   } else {
     kind = KindOfType(type_of_tensors);
     if (kind == nullptr) {
-      return InvalidArgument("it lacks the field model_type, and neither architectures nor the names of tensors tell: "
-                             "add \"model_type\": \"bert\", or what else it is");
+      return InvalidArgument(
+          "it lacks the field model_type, and neither architectures nor the names of tensors tell: "
+          "add \"model_type\": \"bert\", or what else it is");
     }
   }
   if (kind != nullptr) return kind;
@@ -210,8 +211,8 @@ StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view t
     SWIZZLE_ASSIGN_OR_RETURN(bert.layer_norm_eps, fields.Epsilon("layer_norm_eps", kLayerNormEps));
   }
   if (bert.family == BertFamily::kRoberta) {
-    SWIZZLE_ASSIGN_OR_RETURN(bert.pad_token_id, fields.Whole({"pad_token_id"}, kind->pad_token_id,
-                                                             {bert.max_position_embeddings - 2, 0}));
+    SWIZZLE_ASSIGN_OR_RETURN(bert.pad_token_id,
+                             fields.Whole({"pad_token_id"}, kind->pad_token_id, {bert.max_position_embeddings - 2, 0}));
   }
   if (bert.hidden_size % bert.num_attention_heads != 0) {
     return InvalidArgument("its hidden size ", bert.hidden_size, " is no multiple of its ", heads, ", ",

@@ -33,7 +33,7 @@ enum class BertActivation {
 struct BertConfig {
   BertFamily family = BertFamily::kBert;
   int64_t hidden_size = 0;
-  int64_t embedding_size = 0;  // of the tables; where it is not hidden_size, a linear layer stands between
+  int64_t embedding_size = 0;       // of the tables; where it is not hidden_size, a linear layer stands between
   int64_t num_attention_heads = 0;  // of a layer that no head was pruned from
   int64_t num_hidden_layers = 0;
   BertActivation activation = BertActivation::kGelu;
@@ -46,10 +46,10 @@ struct BertConfig {
 
 // Fields that are left out, or null, have the values that transformers gives them. A missing model_type follows from
 // architectures, and where these are missing, too, is `type_of_tensors`, which may be empty. Fields that only say how
-// large tensors are (vocab_size, intermediate_size, type_vocab_size, pruned_heads) are not read: the tensors' shapes are
-// what counts, and in pruned models they vary by layer. INVALID_ARGUMENT, naming the field, if one is of another type or
-// out of range, or if nothing tells the kind of model; UNIMPLEMENTED, naming field and value, for other kinds of model,
-// activation or position embedding, and for decoders.
+// large tensors are (vocab_size, intermediate_size, type_vocab_size, pruned_heads) are not read: the tensors' shapes
+// are what counts, and in pruned models they vary by layer. INVALID_ARGUMENT, naming the field, if one is of another
+// type or out of range, or if nothing tells the kind of model; UNIMPLEMENTED, naming field and value, for other kinds
+// of model, activation or position embedding, and for decoders.
 StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view type_of_tensors = "");
 
 }  // namespace swizzle

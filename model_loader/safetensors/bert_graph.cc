@@ -133,8 +133,7 @@ class BertGraphBuilder {
       SWIZZLE_ASSIGN_OR_RETURN(const int types, AddTokenTypes());
       sum = Add("embeddings.token_type_embeddings", "Add", {sum, types});
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const int table,
-                             Constant("embeddings.position_embeddings.weight", {max_positions, size}));
+    SWIZZLE_ASSIGN_OR_RETURN(const int table, Constant("embeddings.position_embeddings.weight", {max_positions, size}));
     const int ids = config_.family == BertFamily::kRoberta ? AddPositionsPastPadding() : AddPositions(max_positions);
     const int positions = Add("embeddings.position_embeddings", "Gather", {table, ids}, {{"axis", int64_t{0}}});
     sum = Add("embeddings.position_embeddings", "Add", {sum, positions});
@@ -289,25 +288,36 @@ class BertGraphBuilder {
 
   int AddActivation(const std::string& name, int x) {
     switch (config_.activation) {
-      case BertActivation::kGelu: return AddGelu(name, x, /*by_tanh=*/false);
-      case BertActivation::kGeluTanh: return AddGelu(name, x, /*by_tanh=*/true);
-      case BertActivation::kGelu10: return AddClip(name, AddGelu(name, x, /*by_tanh=*/false), -10.0f, 10.0f);
+      case BertActivation::kGelu:
+        return AddGelu(name, x, /*by_tanh=*/false);
+      case BertActivation::kGeluTanh:
+        return AddGelu(name, x, /*by_tanh=*/true);
+      case BertActivation::kGelu10:
+        return AddClip(name, AddGelu(name, x, /*by_tanh=*/false), -10.0f, 10.0f);
       case BertActivation::kQuickGelu: {
         const int scaled = Add(name + ".argument", "Mul", {x, Scalar(name + ".factor", 1.702f)});
         return Add(name, "Mul", {x, Add(name, "Sigmoid", {scaled})});
       }
-      case BertActivation::kSilu: return Add(name, "Mul", {x, Add(name, "Sigmoid", {x})});
-      case BertActivation::kMish: return Add(name, "Mul", {x, Add(name, "Tanh", {Add(name, "Softplus", {x})})});
-      case BertActivation::kRelu: return Add(name, "Relu", {x});
+      case BertActivation::kSilu:
+        return Add(name, "Mul", {x, Add(name, "Sigmoid", {x})});
+      case BertActivation::kMish:
+        return Add(name, "Mul", {x, Add(name, "Tanh", {Add(name, "Softplus", {x})})});
+      case BertActivation::kRelu:
+        return Add(name, "Relu", {x});
       case BertActivation::kRelu2: {
         const int positive = Add(name, "Relu", {x});
         return Add(name, "Mul", {positive, positive});
       }
-      case BertActivation::kRelu6: return AddClip(name, x, 0.0f, 6.0f);
-      case BertActivation::kLeakyRelu: return Add(name, "LeakyRelu", {x}, {{"alpha", 0.01f}});
-      case BertActivation::kTanh: return Add(name, "Tanh", {x});
-      case BertActivation::kSigmoid: return Add(name, "Sigmoid", {x});
-      case BertActivation::kLinear: return x;
+      case BertActivation::kRelu6:
+        return AddClip(name, x, 0.0f, 6.0f);
+      case BertActivation::kLeakyRelu:
+        return Add(name, "LeakyRelu", {x}, {{"alpha", 0.01f}});
+      case BertActivation::kTanh:
+        return Add(name, "Tanh", {x});
+      case BertActivation::kSigmoid:
+        return Add(name, "Sigmoid", {x});
+      case BertActivation::kLinear:
+        return x;
     }
     SWIZZLE_CHECK(false);
   }

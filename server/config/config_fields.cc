@@ -42,7 +42,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
      "without the batch dimension where `max_batch_size` is above 0; a number fixes what the model leaves open"},
     {"input.reshape", kServed, "the model gets the same elements in another shape than `dims`, which requests have"},
     {"input.reshape.shape", kServed,
-     "the model's dimensions; its -1s stand for those of `dims`, in their order, and elements between them are as many"},
+     "the model's dimensions; its -1s stand for those of `dims`, in their order, and elements between them are as "
+     "many"},
     {"input.is_shape_tensor", kRefused, kOnlyUnderTensorRt},
     {"input.allow_ragged_batch", kRefused, kRagged},
     {"input.optional", kRefused, "a request gives every input; remove it, and have clients send the default"},
@@ -112,7 +113,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"parameters", kServed, "see below"},
     {"model_warmup", kRefused,
      "requests that warm a model up are not run yet; remove it, for plans are made before a model is ready"},
-    {"model_operations", kNoEffect, "no library is loaded; a model that needs operators of one is refused by their name"},
+    {"model_operations", kNoEffect,
+     "no library is loaded; a model that needs operators of one is refused by their name"},
     {"model_transaction_policy", kServed, "holds the field below"},
     {"model_transaction_policy.decoupled", kRefused, "a request has one response; remove it"},
     {"model_repository_agents", kRefused, "files are loaded as they lie there; remove it, and prepare them before"},
@@ -132,8 +134,8 @@ bool AsksForNothing(const pb::Message& message, const pb::FieldDescriptor* field
          message.GetReflection()->GetUInt64(message, field) <= static_cast<uint64_t>(harmless);
 }
 
-// Calls `visit` for each row whose field is set, until it fails; nothing below a row that is not served. `prefix` is the
-// path to `message`. A field without a row is refused.
+// Calls `visit` for each row whose field is set, until it fails; nothing below a row that is not served. `prefix` is
+// the path to `message`. A field without a row is refused.
 Status Visit(const pb::Message& message, const std::string& prefix,
              const std::function<Status(const ConfigField&)>& visit) {
   const pb::Reflection& reflection = *message.GetReflection();

@@ -1,6 +1,6 @@
-// What becomes of each field of config.pbtxt: a table (config_fields.cc), from which the check of a file, the notices about it and the page
-// CONFIG.md follow. To honour another field, change its row and do what it says in model_config.cc or served_spec.cc.
-// Free functions, thread-safe.
+// What becomes of each field of config.pbtxt: a table (config_fields.cc), from which the check of a file, the notices
+// about it and the page CONFIG.md follow. To honour another field, change its row and do what it says in
+// model_config.cc or served_spec.cc. Free functions, thread-safe.
 #ifndef SWIZZLE_SERVER_CONFIG_CONFIG_FIELDS_H_
 #define SWIZZLE_SERVER_CONFIG_CONFIG_FIELDS_H_
 
@@ -23,8 +23,8 @@ enum class FieldUse : uint8_t {
 };
 
 struct ConfigField {
-  std::string_view path;  // "dynamic_batching.max_queue_delay_microseconds"; of a repeated field without its index
-  FieldUse use;           // of kNoEffect and kRefused: that of all fields below, too, which have no rows
+  std::string_view path;     // "dynamic_batching.max_queue_delay_microseconds"; of a repeated field without its index
+  FieldUse use;              // of kNoEffect and kRefused: that of all fields below, too, which have no rows
   std::string_view meaning;  // what it does, why it changes nothing, or what to do instead
   int64_t harmless = 0;      // of a refused number: up to this it asks for nothing
 };

@@ -141,7 +141,8 @@ Status CheckParameters(const ModelConfig& config) {
     const auto row = std::ranges::find(kParameters, std::string_view(key), &ConfigParameter::key);
     if (row == kParameters.end()) {
       if (FindOtherParameter(key) != nullptr) continue;
-      return InvalidArgument("parameter ", QuotedName(key), " is not known; remove it, or see the page of config.pbtxt");
+      return InvalidArgument("parameter ", QuotedName(key),
+                             " is not known; remove it, or see the page of config.pbtxt");
     }
     if (key == kExecuteDelayKey && config.backend() != "identity") {
       return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");

@@ -1,5 +1,5 @@
-// config.pbtxt: read and checked. What it may say is in the tables of config_fields.h and config_parameters.h, and every
-// number has a range.
+// config.pbtxt: read and checked. What it may say is in the tables of config_fields.h and config_parameters.h, and
+// every number has a range.
 #ifndef SWIZZLE_SERVER_CONFIG_MODEL_CONFIG_H_
 #define SWIZZLE_SERVER_CONFIG_MODEL_CONFIG_H_
 

@@ -39,9 +39,9 @@ enum class PinThreads : uint8_t { kAuto, kOn, kOff };
 struct ModelSpec {
   std::string name;
   int64_t version = 1;
-  std::string platform;        // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
-  std::string backend;         // "swizzle" or "identity"
-  int64_t max_batch_size = 0;  // 0: shapes are exactly the model's, requests run alone
+  std::string platform;             // "swizzle_onnx", "swizzle_swz", "swizzle_identity"
+  std::string backend;              // "swizzle" or "identity"
+  int64_t max_batch_size = 0;       // 0: shapes are exactly the model's, requests run alone
   std::string batch_obstacle = {};  // what keeps requests from sharing a batch; empty: a fixed batch dimension, at most
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;

@@ -120,7 +120,7 @@ class DirectoryLoader {
                        "1/model.safetensors");
     }
     SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_),
-                                                      config ? config->default_model_filename() : ""));
+                                                            config ? config->default_model_filename() : ""));
     while (true) {
       SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ReadModel(file, config));
       if (model != nullptr) return model;

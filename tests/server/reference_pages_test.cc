@@ -82,7 +82,8 @@ TEST(ReferencePages, Config) {
       "A model's configuration, in Triton's format. All of it is optional: what is missing is derived from the model,\n"
       "as [Serving](SERVING.md#batches-and-executors) says. This page is the tables of the code\n"
       "(`server/config/config_fields.cc`, `server/config/config_parameters.cc`); a test holds it. Nothing in a\n"
-      "configuration is ignored in silence: a field is served, or a notice in the log says that it changes nothing, or\n"
+      "configuration is ignored in silence: a field is served, or a notice in the log says that it changes nothing, "
+      "or\n"
       "the model is refused, with what to do instead. What stands in no table here is refused as unknown.\n\n"
       "## Served\n\n| field | meaning |\n|---|---|\n";
   text += FieldRows(FieldUse::kServed);
@@ -101,7 +102,8 @@ TEST(ReferencePages, Config) {
     text += Concat("| `", parameter.key, "` | ", parameter.of, " | ", parameter.meaning, " |\n");
   }
   text +=
-      "\nThese tune Triton's backends, and are accepted with a notice. One that ends in a dot stands for all that begin\n"
+      "\nThese tune Triton's backends, and are accepted with a notice. One that ends in a dot stands for all that "
+      "begin\n"
       "so.\n\n| key | of the backend |\n|---|---|\n";
   for (const OtherParameter& other : OtherParameters()) {
     text += Concat("| `", other.key, "` | `", other.backend, "` |\n");

@@ -43,7 +43,9 @@ class BlobStoreTest : public ::testing::Test {
     SWIZZLE_CHECK(file.ReadAt(0, std::as_writable_bytes(std::span(content))));
     return content;
   }
-  StatusOr<std::string> Read(const std::string& location) const { return Read(location, snapshot() / "onnx/model.onnx"); }
+  StatusOr<std::string> Read(const std::string& location) const {
+    return Read(location, snapshot() / "onnx/model.onnx");
+  }
 
   const std::string kModel = std::string(64, 'a'), kData = std::string(40, '0');
   TemporaryFolder folder_;

@@ -83,7 +83,10 @@ TEST_F(PruneText, WholeNumbersAreCalledThat) {
 TEST_F(PruneText, NamesWhatItLeavesAsItIs) {
   const std::vector<float> ones(16, 1.0f);
   swizzle::testing::OnnxBuilder builder;
-  builder.Input("x", {-1, 4}).Floats("w", {4, 4}, ones).Floats("turned", {4, 4}, ones).Floats("shift", {4}, {1, 2, 3, 4});
+  builder.Input("x", {-1, 4})
+      .Floats("w", {4, 4}, ones)
+      .Floats("turned", {4, 4}, ones)
+      .Floats("shift", {4}, {1, 2, 3, 4});
   builder.Node("Transpose", {"turned"}, {"t"}).Node("MatMul", {"x", "t"}, {"a"});
   builder.Node("Add", {"w", "shift"}, {"v"}).Node("MatMul", {"a", "v"}, {"y"}).Output("y");
   PruneCommand command;

@@ -69,7 +69,7 @@ TEST(BertConfig, WhatIsLeftOutIsAsInTransformers) {
     const char* type;
     int64_t hidden, heads, layers, pad, embedding;
   } defaults[] = {
-      {"bert", 768, 12, 12, 0, 768},       {"roberta", 768, 12, 12, 1, 768},   {"xlm-roberta", 768, 12, 12, 1, 768},
+      {"bert", 768, 12, 12, 0, 768},      {"roberta", 768, 12, 12, 1, 768},   {"xlm-roberta", 768, 12, 12, 1, 768},
       {"camembert", 768, 12, 12, 1, 768}, {"distilbert", 768, 12, 6, 0, 768}, {"electra", 256, 4, 12, 0, 128},
   };
   for (const auto& expected : defaults) {

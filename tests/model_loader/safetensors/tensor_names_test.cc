@@ -18,13 +18,17 @@ TensorMap Named(std::initializer_list<const char*> names) {
 }
 
 TEST(TensorNames, AnyWrapperIsAPrefix) {
-  for (const std::string prefix : {"", "bert.", "roberta.", "electra.", "model.", "module.", "encoder.", "model.bert.",
-                                   "0.auto_model.", "base_model.model.bert.", "_orig_mod.", "ctx_encoder.bert_model."}) {
+  for (const std::string prefix :
+       {"", "bert.", "roberta.", "electra.", "model.", "module.", "encoder.", "model.bert.", "0.auto_model.",
+        "base_model.model.bert.", "_orig_mod.", "ctx_encoder.bert_model."}) {
     const std::string words = prefix + "embeddings.word_embeddings.weight";
-    const auto found = EncoderPrefix(Named({words.c_str(), "classifier.weight", "x_embeddings.word_embeddings.weight"}));
+    const auto found =
+        EncoderPrefix(Named({words.c_str(), "classifier.weight", "x_embeddings.word_embeddings.weight"}));
     ASSERT_THAT(found, IsOk()) << prefix;
     EXPECT_EQ(*found, prefix);
-    const auto canonical = [&](const std::string& name) { return CanonicalName(BertFamily::kBert, prefix, prefix + name); };
+    const auto canonical = [&](const std::string& name) {
+      return CanonicalName(BertFamily::kBert, prefix, prefix + name);
+    };
     for (const char* name : {"embeddings.word_embeddings.weight", "encoder.layer.0.output.dense.weight",
                              "pooler.dense.bias", "embeddings_project.weight"}) {
       EXPECT_EQ(canonical(name), name) << prefix;
@@ -35,8 +39,9 @@ TEST(TensorNames, AnyWrapperIsAPrefix) {
 }
 
 TEST(TensorNames, TwoEncodersAreRefused) {
-  EXPECT_THAT(EncoderPrefix(Named({"query.embeddings.word_embeddings.weight", "doc.embeddings.word_embeddings.weight"})),
-              IsError(StatusCode::kInvalidArgument, "two encoders, of which the tensors begin with 'doc.' and 'query.'"));
+  EXPECT_THAT(
+      EncoderPrefix(Named({"query.embeddings.word_embeddings.weight", "doc.embeddings.word_embeddings.weight"})),
+      IsError(StatusCode::kInvalidArgument, "two encoders, of which the tensors begin with 'doc.' and 'query.'"));
 }
 
 TEST(TensorNames, TellTheKindOfModel) {

@@ -72,9 +72,9 @@ TEST(ParseModelConfig, WhatIsRefusedSaysWhatToDoInstead) {
   for (const auto& test : cases) {
     const Status status = ParseModelConfig(test.text, "m").status();
     EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << test.text;
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr(Concat("config.pbtxt: the field '", test.path, "' is not served: ")),
-                      HasSubstr(test.instead)));
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr(Concat("config.pbtxt: the field '", test.path, "' is not served: ")), HasSubstr(test.instead)));
   }
 }
 
@@ -158,7 +158,8 @@ TEST(ParseModelConfig, ReshapesKeepElements) {
   };
   EXPECT_EQ(error("[1]", "[]"), "");
   EXPECT_EQ(error("[-1, 8]", "[2, -1, 4]"), "");
-  EXPECT_THAT(error("[8]", "[2, 3]"), HasSubstr("the 'reshape' of input 'x' makes [2,3] of [8]; both need as many -1s"));
+  EXPECT_THAT(error("[8]", "[2, 3]"),
+              HasSubstr("the 'reshape' of input 'x' makes [2,3] of [8]; both need as many -1s"));
   EXPECT_THAT(error("[-1, 8]", "[-1, -1]"), HasSubstr("as many -1s"));
   EXPECT_THAT(error("[8]", "[0]"), HasSubstr("input 'x' has the dimension 0"));
   EXPECT_THAT(error("[9223372036854775807, 4]", "[4]"), HasSubstr("as many elements"));

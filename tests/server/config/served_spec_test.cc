@@ -193,8 +193,9 @@ TEST(ConfigureSpec, TensorsAreReshaped) {
   EXPECT_THAT(reshaped->inputs[1].wire_dims(), ElementsAre());
   EXPECT_THAT(reshaped->outputs[0].dims, ElementsAre(10));
   EXPECT_THAT(reshaped->outputs[0].wire_dims(), ElementsAre(2, 5));
-  EXPECT_EQ(MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: 10 reshape { shape: [5, 2] } }"),
-            "config.pbtxt: output 'y' is FP32 [5,2] in the configuration, but FP32 [10] in the model");
+  EXPECT_EQ(
+      MismatchOf("max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: 10 reshape { shape: [5, 2] } }"),
+      "config.pbtxt: output 'y' is FP32 [5,2] in the configuration, but FP32 [10] in the model");
 }
 
 // Whatever the server reports may stand in a file.

@@ -380,8 +380,9 @@ TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
   ModelInferRequest classes = GoodRequest();
   classes.add_outputs()->set_name("Y");
   (*classes.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(3);
-  EXPECT_EQ(ErrorOf(classes), "parameter 'classification' of 'Y' is not served: ask for the output without it, and sort its "
-                              "values in the client");
+  EXPECT_EQ(ErrorOf(classes),
+            "parameter 'classification' of 'Y' is not served: ask for the output without it, and sort its "
+            "values in the client");
 }
 
 TEST(DecodeInfer, AClientsOwnParametersPass) {
@@ -392,49 +393,6 @@ TEST(DecodeInfer, AClientsOwnParametersPass) {
   }
   (*message.mutable_inputs(0)->mutable_parameters())["binary_data_size"].set_int64_param(32);
   EXPECT_TRUE(DecodeInfer(message, BatchedSpec(), kNow).ok());
-}
-
-// X is [4] to the model, and [2,2] in requests; N [2] is [-1,1] there, of as many numbers as one may want.
-ModelSpec ReshapedSpec() {
-  ModelSpec spec = BatchedSpec();
-  spec.inputs[0].reshaped = Shape{2, 2};
-  spec.inputs[1] = {"N", DType::kInt64, {-1}, Shape{-1, 1}};
-  spec.outputs[0].reshaped = Shape{1, 4, 1};
-  spec.outputs[1].reshaped = Shape{1, -1};
-  return spec;
-}
-
-TEST(DecodeInfer, ReshapedInputsAreTheModels) {
-  ModelInferRequest message;
-  AddRaw(message, "X", "FP32", {2, 2, 2}, 32);
-  AddRaw(message, "N", "INT64", {2, 3, 1}, 48);
-  const auto decoded = DecodeInfer(message, ReshapedSpec(), kNow);
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_THAT(decoded->request.inputs[0].shape, ElementsAre(2, 4));
-  EXPECT_THAT(decoded->request.inputs[1].shape, ElementsAre(2, 3));
-  EXPECT_EQ(decoded->request.rows, 2);
-  const auto refused = DecodeInfer(GoodRequest(), ReshapedSpec(), kNow);
-  EXPECT_EQ(std::string(refused.status().message()),
-            "input 'X' of model 'M' has shape [2,4]; [-1,2,2] is expected");
-}
-
-TEST(EncodeInfer, ReshapedOutputsAreTheFiles) {
-  Result result;
-  result.outputs = {"yyyy", "zz"};
-  result.shapes = {{2, 4}, {2, 3}};
-  inference::ModelInferResponse response;
-  const int outputs[] = {0, 1};
-  EncodeInfer({}, ReshapedSpec(), outputs, std::move(result), response);
-  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 1, 4, 1));
-  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 1, 3));
-  // What the model makes after all is shown as it is.
-  Result other;
-  other.outputs = {"yyyy", "zz"};
-  other.shapes = {{2, 5}, {6}};
-  response.Clear();
-  EncodeInfer({}, ReshapedSpec(), outputs, std::move(other), response);
-  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 5));
-  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(6));
 }
 
 TEST(EncodeInfer, WritesTheOutputsAskedForInTheirOrder) {
