@@ -10,6 +10,7 @@
 #include "kernels/operator/resampling.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
+#include "model_loader/fallback/smoothing.h"
 #include "model_loader/fallback/strided.h"
 #include "model_loader/semantics/resampling_modes.h"
 
@@ -21,6 +22,7 @@ struct Settings {
   std::optional<swizzle::Nearest> nearest;  // none: as it was before there was a choice
   float cubic = -0.75f, outside_value = 0.0f;
   bool exclude_outside = false;
+  bool antialias = false;  // only of modes that mix neighbours
 };
 
 // How one dimension is resized.
@@ -207,6 +209,11 @@ StatusOr<Array> ResizeAxis(Call& call, const Settings& settings, const Array& x,
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, shape));
   if (y.elements() == 0) return y;
   if (axis.from == 0) return InvalidArgument("dimension ", d, " is empty and cannot become ", axis.to);
+  if (settings.antialias) {
+    return ResizeSmoothly(call, x, d, std::move(y),
+                          {axis.from, axis.to, axis.scale, settings.mode == "cubic", settings.cubic,
+                           settings.exclude_outside, [&](int64_t i) { return SourceOf<double>(settings, axis, i); }});
+  }
   if (call.device() != nullptr) return ResizeAxisOnDevice(call, settings, x, d, axis, std::move(y));
   SWIZZLE_ASSIGN_OR_RETURN(const TapTable table, AllTaps(call, settings, axis));
   const std::span<const Taps> taps = table.all;
@@ -259,7 +266,7 @@ StatusOr<Settings> ReadSettings(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclude, call.Int("exclude_outside", 0));
   settings.exclude_outside = exclude != 0;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t antialias, call.Int("antialias", 0));
-  if (antialias != 0) return Unimplemented("antialias is not supported");
+  settings.antialias = antialias != 0 && settings.mode != "nearest";
   return settings;
 }
 
@@ -283,6 +290,21 @@ StatusOr<std::vector<float>> FloatList(Call& call, size_t i) {
   return std::vector<float>(values.begin(), values.end());
 }
 
+// The scale of all axes, where sizes are bounds within or beyond which the proportions are kept.
+StatusOr<std::optional<double>> CommonScale(Call& call, const Shape& shape, const std::vector<int64_t>& axes,
+                                            const std::vector<int64_t>& sizes) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string policy, OneOf(call, "keep_aspect_ratio_policy", "stretch",
+                                                           {"stretch", "not_larger", "not_smaller"}));
+  std::optional<double> common;
+  if (policy == "stretch") return common;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const double scale =
+        static_cast<double>(sizes[i]) / static_cast<double>(std::max<int64_t>(shape[static_cast<size_t>(axes[i])], 1));
+    if (!common || (policy == "not_larger") == (scale < *common)) common = scale;
+  }
+  return common;
+}
+
 // The scales and sizes of `axes` from their inputs, those that are not empty.
 Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std::vector<int64_t>& axes,
                  std::vector<Axis>& result) {
@@ -294,7 +316,7 @@ Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std:
   if (scales.empty() == sizes.empty()) return InvalidArgument("it needs either scales or sizes");
   if (scales.size() + sizes.size() != axes.size())
     return InvalidArgument("there must be one scale or size a dimension");
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string policy, OneOf(call, "keep_aspect_ratio_policy", "stretch", {"stretch"}));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::optional<double> common, CommonScale(call, shape, axes, sizes));
   for (size_t i = 0; i < axes.size(); ++i) {
     Axis axis;
     axis.from = shape[static_cast<size_t>(axes[i])];
@@ -305,8 +327,9 @@ Status ReadSizes(Call& call, size_t scales_input, const Shape& shape, const std:
       axis.to = static_cast<int64_t>(size);
     } else {
       if (sizes[i] < 0) return InvalidArgument("a size is ", sizes[i]);
-      axis.to = sizes[i];
-      axis.scale = static_cast<double>(axis.to) / static_cast<double>(std::max<int64_t>(axis.from, 1));
+      axis.scale =
+          common.value_or(static_cast<double>(sizes[i]) / static_cast<double>(std::max<int64_t>(axis.from, 1)));
+      axis.to = common ? static_cast<int64_t>(std::floor(*common * static_cast<double>(axis.from) + 0.5)) : sizes[i];
     }
     result.push_back(axis);
   }
@@ -324,7 +347,9 @@ StatusOr<Array> ResizeAll(Call& call, const Settings& settings, const std::vecto
     if (same) continue;
     SWIZZLE_ASSIGN_OR_RETURN(x, ResizeAxis(call, settings, x, axes[i], sizes[i]));
   }
-  return call.As(x, call.In(0).dtype);
+  const DType dtype = call.In(0).dtype;
+  if (settings.antialias && !IsFloating(dtype)) RoundTo(dtype, x);
+  return call.As(x, dtype);
 }
 
 }  // namespace

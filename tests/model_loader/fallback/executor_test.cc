@@ -1,5 +1,6 @@
 #include "model_loader/fallback/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -245,6 +246,39 @@ TEST(FallbackExecutor, TransposedConvolutionsOfFarStepsHaveNothingToPad) {
   const auto result = Execute(builder.Floats("w", {1, 1, 1, 2}, {1, 2}), {Floats({1, 1, 1, 3}, {1, 2, 3})});
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(Values(result->at(0)), (std::vector<float>{1, 2, 0, 0, 2, 4, 0, 0, 3, 6}));
+}
+
+// The numbers are ONNX Runtime's.
+TEST(FallbackExecutor, ResizeWithAntialiasTakesInAllThatBecomesOne) {
+  const auto resized = [](const char* mode, int64_t exclude_outside, int64_t size) {
+    OnnxBuilder builder =
+        OneNode("Resize", {1, 1, 7, 1}, {"x", "", "", "sizes"},
+                {{"mode", mode}, {"antialias", int64_t{1}}, {"exclude_outside", exclude_outside}}, 18);
+    builder.Int64s("sizes", {4}, {1, 1, size, 1});
+    const auto outputs = Execute(builder, {Floats({1, 1, 7, 1}, {1, 5, 2, 8, 3, 9, 4})});
+    EXPECT_THAT(outputs, IsOk());
+    return outputs.ok() ? Values((*outputs)[0]) : std::vector<float>();
+  };
+  using ::testing::FloatNear;
+  using ::testing::Pointwise;
+  EXPECT_THAT(resized("linear", 0, 3), Pointwise(FloatNear(1e-5f), {2.6875f, 5.2941179f, 5.6874995f}));
+  EXPECT_THAT(resized("cubic", 0, 3), Pointwise(FloatNear(1e-5f), {2.7201750f, 5.3756247f, 5.9225483f}));
+  EXPECT_THAT(resized("cubic", 1, 3), Pointwise(FloatNear(1e-5f), {2.8384511f, 5.2716856f, 6.0547395f}));
+  EXPECT_THAT(resized("linear", 0, 11)[3], FloatNear(2.8181818f, 1e-5f));
+}
+
+TEST(FallbackExecutor, ResizeKeepsProportionsWithinOrBeyondItsSizes) {
+  const auto shape_for = [](const char* policy) {
+    OnnxBuilder builder =
+        OneNode("Resize", {1, 1, 4, 6}, {"x", "", "", "sizes"},
+                {{"mode", "linear"}, {"keep_aspect_ratio_policy", policy}, {"axes", std::vector<int64_t>{2, 3}}}, 18);
+    builder.Int64s("sizes", {2}, {7, 7});
+    const auto outputs = Execute(builder, {Floats({1, 1, 4, 6}, std::vector<float>(24))});
+    EXPECT_THAT(outputs, IsOk());
+    return outputs.ok() ? (*outputs)[0].shape : Shape();
+  };
+  EXPECT_EQ(shape_for("not_larger"), (Shape{1, 1, 5, 7}));
+  EXPECT_EQ(shape_for("not_smaller"), (Shape{1, 1, 7, 11}));
 }
 
 TEST(FallbackExecutor, WhatResizeTakesIsCounted) {
