@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "model_loader/onnx/convert_opset.h"
 #include "model_loader/onnx/graph_additions.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/onnx/proto_values.h"
@@ -142,10 +143,7 @@ StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::by
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return NotOnnx(bytes);
   }
-  if (OpsetOf(proto) < kFirstOpset) {
-    return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers need opset ", kFirstOpset,
-                         ": export it anew, or write a .swz file");
-  }
+  SWIZZLE_RETURN_IF_ERROR(ConvertOpset(proto, kFirstOpset));
   SWIZZLE_RETURN_IF_ERROR(DynamicQuantiser(proto, skips, options).Run());
   proto.set_ir_version(std::max(proto.ir_version(), kFirstIrVersion));
   bytes.resize(proto.ByteSizeLong());

@@ -18,7 +18,8 @@ namespace swizzle {
 // alpha and beta 1), read directly or through Identity, and whose names `skips` does not return true for. Weights are
 // INT8 by output channel (RoundToSteps). Weights that nothing reads any more go, out of the list of inputs, too, where
 // old files have them; such files become of IR version 4. Returns the model as a file again, with what lay in external
-// files inside. UNIMPLEMENTED for opsets below 11, which have no such operators; else the errors of RewriteOnnxWeights.
+// files inside. A model of an opset below 11, which has no such operators, becomes one of 11; errors are those of that
+// (convert_opset.h), and of RewriteOnnxWeights.
 StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::byte> model,
                                                          const std::function<bool(const std::string&)>& skips,
                                                          const ReadOptions& options = {});

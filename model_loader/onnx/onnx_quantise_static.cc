@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model_loader/onnx/convert_opset.h"
 #include "model_loader/onnx/graph_additions.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/weight_sources.h"
@@ -328,10 +329,7 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
   if (!proto.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
     return NotOnnx(model);
   }
-  if (OpsetOf(proto) < kFirstOpset) {
-    return Unimplemented("the model is of opset ", OpsetOf(proto), "; whole numbers by channel need opset ",
-                         kFirstOpset, ": export it anew");
-  }
+  SWIZZLE_RETURN_IF_ERROR(ConvertOpset(proto, kFirstOpset));
   if (HasQuantisingNodes(proto.graph())) {
     return InvalidArgument("it is quantised already; start from the FP32 model");
   }

@@ -42,8 +42,8 @@ struct QuantisedOnnx {
 // channel (RoundToSteps), biases that are initializers INT32 by the product of both scales. What the rounding of
 // weights adds on average comes off the bias, of MatMul off what an Add puts on it; convolutions and Gemm get a bias
 // where they have none. Not of convolutions of which a quarter of a dimension or more is padding. Weights that nothing
-// reads any more go. `model` has no external data. UNIMPLEMENTED for opsets below 13, in which DequantizeLinear has no
-// channels.
+// reads any more go. `model` has no external data. One of an opset below 13, in which DequantizeLinear has no
+// channels, becomes one of 13 (convert_opset.h).
 StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
                                                const std::map<std::string, RoundedActivation>& activations,
                                                const std::function<bool(const std::string&)>& skips);

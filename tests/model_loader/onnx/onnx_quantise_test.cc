@@ -167,8 +167,11 @@ TEST(QuantiseOnnxTest, TheDomainOfOnnxHasTwoNames) {
   EXPECT_EQ(Operators(*model)[1], "MatMulInteger");
 }
 
-TEST(QuantiseOnnxTest, OldOpsetsHaveNoWholeNumbers) {
-  EXPECT_THAT(std::string(Quantised(Model(10)).status().message()), HasSubstr("opset 10"));
+TEST(QuantiseOnnxTest, OldOpsetsBecomeOnesThatHaveWholeNumbers) {
+  const auto model = Quantised(Model(10));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->opset_import(0).version(), 11);
+  EXPECT_THAT(std::string(Quantised(Model(5)).status().message()), HasSubstr("opset 5"));
 }
 
 }  // namespace
