@@ -98,6 +98,19 @@ StatusOr<Array> Logic(Call& call, const Function& function) {
   return Combine(call, [&]<typename T>(T x, T y) -> T { return static_cast<T>(function(x, y)); });
 }
 
+// Of whole numbers.
+template <typename Function>
+StatusOr<Array> Bits(Call& call, const Function& function) {
+  const DType dtype = call.In(0).dtype;
+  if (IsFloating(dtype) || dtype == DType::kBool) return InvalidArgument("input 0 is ", DTypeName(dtype));
+  return Combine(call, [&]<typename T>(T x, T y) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return x;
+    else
+      return function(x, y);
+  });
+}
+
 // The remainder with the divisor's sign.
 template <typename T>
 T FlooredRemainder(T x, T y) {
@@ -157,6 +170,16 @@ StatusOr<Array> BitShift(Call& call) {
     if (shift >= 64) return T(0);
     return static_cast<T>(left ? bits << shift : bits >> shift);
   });
+}
+
+StatusOr<Array> BitwiseAnd(Call& call) {
+  return Bits(call, []<typename T>(T x, T y) -> T { return x & y; });
+}
+StatusOr<Array> BitwiseOr(Call& call) {
+  return Bits(call, []<typename T>(T x, T y) -> T { return x | y; });
+}
+StatusOr<Array> BitwiseXor(Call& call) {
+  return Bits(call, []<typename T>(T x, T y) -> T { return x ^ y; });
 }
 
 StatusOr<Array> Pow(Call& call) {

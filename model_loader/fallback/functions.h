@@ -13,7 +13,7 @@ namespace swizzle::fallback {
 
 // The opsets that the executor reads. Before opset 6 few operators are as they are now, and most rows begin there.
 inline constexpr int64_t kFirstOpset = 1;
-inline constexpr int64_t kLastOpset = 23;
+inline constexpr int64_t kLastOpset = 26;
 
 using RunOperator = StatusOr<Results> (*)(Call&);
 

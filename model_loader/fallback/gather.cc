@@ -257,6 +257,44 @@ StatusOr<Array> ScatterND(Call& call) {
   });
 }
 
+StatusOr<Array> TensorScatter(Call& call) {
+  const Array &cache = call.In(0), &update = call.In(1);
+  SWIZZLE_RETURN_IF_ERROR(CheckSameType(cache, update));
+  SWIZZLE_RETURN_IF_ERROR(CheckRank(cache, 2));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(-2, cache.rank()));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string mode, call.String("mode", "linear"));
+  Shape expected = cache.shape;
+  if (axis == 0 || update.rank() != cache.rank()) return InvalidArgument("its axis is ", axis);
+  const int64_t length = cache.shape[static_cast<size_t>(axis)], steps = update.shape[static_cast<size_t>(axis)];
+  expected[static_cast<size_t>(axis)] = steps;
+  if (update.shape != expected || (mode != "linear" && mode != "circular") || steps > length) {
+    return InvalidArgument("an update of shape ", ShapeText(update.shape), " does not fit a cache of ",
+                           ShapeText(cache.shape), " in mode '", mode, "'");
+  }
+  std::vector<int64_t> first(static_cast<size_t>(cache.shape[0]));
+  if (call.Has(2)) {
+    SWIZZLE_ASSIGN_OR_RETURN(first, call.List(2));
+  }
+  if (static_cast<int64_t>(first.size()) != cache.shape[0])
+    return InvalidArgument("there must be one place a sequence");
+  for (const int64_t place : first) {
+    if (place >= 0 && place + steps <= length) continue;
+    if (mode == "linear" || place < 0 || length == 0) return InvalidArgument("a place to write at is ", place);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, Copied(call, cache));
+  const int64_t between = ProductOf(cache.shape, 1, axis);
+  const int64_t bytes =
+      ProductOf(cache.shape, axis + 1, cache.rank()) * static_cast<int64_t>(ElementBytes(cache.dtype));
+  for (int64_t row = 0; bytes > 0 && row < cache.shape[0] * between; ++row) {
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t place = (first[static_cast<size_t>(row / between)] % length + step) % length;
+      std::memcpy(y.data.get() + (row * length + place) * bytes, update.data.get() + (row * steps + step) * bytes,
+                  static_cast<size_t>(bytes));
+    }
+  }
+  return y;
+}
+
 StatusOr<Array> OneHot(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const double given_depth, call.RealScalar(1, 0.0));
   if (!(given_depth >= 1 && given_depth < 2147483648.0)) return InvalidArgument("depth must be at least 1");

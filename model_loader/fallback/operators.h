@@ -57,6 +57,8 @@ StatusOr<Array> Shrink(Call& call);
 StatusOr<Array> IsNaN(Call& call);
 StatusOr<Array> IsInf(Call& call);
 StatusOr<Array> Not(Call& call);
+StatusOr<Array> BitwiseNot(Call& call);
+StatusOr<Array> BitCast(Call& call);
 StatusOr<Array> Cast(Call& call);
 StatusOr<Array> CastLike(Call& call);
 StatusOr<Array> Clip(Call& call);
@@ -69,6 +71,9 @@ StatusOr<Array> Mul(Call& call);
 StatusOr<Array> Div(Call& call);
 StatusOr<Array> Mod(Call& call);
 StatusOr<Array> BitShift(Call& call);
+StatusOr<Array> BitwiseAnd(Call& call);
+StatusOr<Array> BitwiseOr(Call& call);
+StatusOr<Array> BitwiseXor(Call& call);
 StatusOr<Array> Pow(Call& call);
 StatusOr<Array> PRelu(Call& call);
 StatusOr<Array> Equal(Call& call);
@@ -99,6 +104,7 @@ StatusOr<Array> ReduceMin(Call& call);
 StatusOr<Array> ArgMax(Call& call);
 StatusOr<Array> ArgMin(Call& call);
 StatusOr<Array> CumSum(Call& call);
+StatusOr<Array> CumProd(Call& call);
 StatusOr<Results> TopK(Call& call);
 
 // softmax.cc
@@ -133,6 +139,7 @@ StatusOr<Array> GatherElements(Call& call);
 StatusOr<Array> ScatterElements(Call& call);
 StatusOr<Array> GatherND(Call& call);
 StatusOr<Array> ScatterND(Call& call);
+StatusOr<Array> TensorScatter(Call& call);
 StatusOr<Array> OneHot(Call& call);
 StatusOr<Array> NonZero(Call& call);
 StatusOr<Array> Compress(Call& call);
@@ -148,6 +155,20 @@ StatusOr<Array> ReverseSequence(Call& call);
 // conv.cc
 StatusOr<Array> Conv(Call& call);
 StatusOr<Array> ConvTranspose(Call& call);
+
+// deform_conv.cc
+StatusOr<Array> DeformConv(Call& call);
+StatusOr<Array> AffineGrid(Call& call);
+StatusOr<Array> Col2Im(Call& call);
+
+// random.cc
+StatusOr<Array> RandomNormal(Call& call);
+StatusOr<Array> RandomUniform(Call& call);
+StatusOr<Array> Bernoulli(Call& call);
+StatusOr<Array> Multinomial(Call& call);
+
+// encode.cc: of ai.onnx.ml
+StatusOr<Array> LabelEncoder(Call& call);
 
 // pool.cc
 StatusOr<Array> AveragePool(Call& call);

@@ -17,24 +17,53 @@ Status CheckEightBit(const Array& array, const std::string& what) {
   return InvalidArgument(what, " is ", DTypeName(array.dtype), "; it must be UINT8 or INT8");
 }
 
-// The range of an 8-bit type.
+// The range of a type of 8 or 16 bits.
 std::pair<float, float> RangeOf(DType dtype) {
+  if (dtype == DType::kInt16) return {-32768.0f, 32767.0f};
+  if (dtype == DType::kUint16) return {0.0f, 65535.0f};
   return dtype == DType::kInt8 ? std::pair(-128.0f, 127.0f) : std::pair(0.0f, 255.0f);
 }
 
-// A scale or zero point as FP32: one, or one for each place along `axis` of `shape`, with the strides to read it by.
+// A scale or zero point as FP32: one, or one for each place along `axis` of `shape`, or, in blocks, for each element,
+// with the strides to read it by.
 struct PerAxis {
   Array values;
   Shape strides;
 };
 
-StatusOr<PerAxis> ReadPerAxis(Call& call, const Array& given, const Shape& shape, int64_t axis) {
+// Scales of blocks along an axis, each as often as its block has elements.
+StatusOr<PerAxis> ReadBlocks(Call& call, const Array& given, const Shape& shape, int64_t axis, int64_t block) {
+  const auto at = static_cast<size_t>(axis);
+  const bool fits = axis >= 0 && at < shape.size() && given.rank() == static_cast<int64_t>(shape.size()) && block > 0;
+  Shape blocks = shape;
+  if (fits) blocks[at] = (shape[at] + block - 1) / block;
+  if (!fits || given.shape != blocks) {
+    return InvalidArgument("a scale or zero point has shape ", ShapeText(given.shape), " for blocks of ", block,
+                           " along axis ", axis, " of ", ShapeText(shape));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Array values, call.As(given, DType::kFloat32));
+  PerAxis per_axis;
+  SWIZZLE_ASSIGN_OR_RETURN(per_axis.values, call.New(DType::kFloat32, shape));
+  const int64_t inner = ProductOf(shape, axis + 1, given.rank()), outer = ProductOf(shape, 0, axis);
+  const float* const from = values.As<float>().data();
+  float* to = per_axis.values.Mutable<float>().data();
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < shape[at]; ++i, to += inner) {
+      std::copy_n(from + (o * blocks[at] + i / block) * inner, inner, to);
+    }
+  }
+  per_axis.strides = DenseStrides(shape);
+  return per_axis;
+}
+
+StatusOr<PerAxis> ReadPerAxis(Call& call, const Array& given, const Shape& shape, int64_t axis, int64_t block = 0) {
+  if (block != 0) return ReadBlocks(call, given, shape, axis, block);
   PerAxis per_axis;
   SWIZZLE_ASSIGN_OR_RETURN(per_axis.values, call.As(given, DType::kFloat32));
   per_axis.strides.assign(shape.size(), 0);
   if (given.elements() == 1) return per_axis;
-  if (given.rank() != 1) return Unimplemented("scales in blocks are not supported");
-  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()) || given.shape[0] != shape[static_cast<size_t>(axis)]) {
+  if (given.rank() != 1 || axis < 0 || axis >= static_cast<int64_t>(shape.size()) ||
+      given.shape[0] != shape[static_cast<size_t>(axis)]) {
     return InvalidArgument("a scale or zero point has shape ", ShapeText(given.shape), " for axis ", axis, " of ",
                            ShapeText(shape));
   }
@@ -137,32 +166,52 @@ Status AddBias(const Array& bias, Array& sums) {
 
 }  // namespace
 
-StatusOr<Array> QuantizeLinear(Call& call) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
-  if (axis < 0) axis += x.rank();
-  SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, DType::kUint8));
-  SWIZZLE_RETURN_IF_ERROR(CheckEightBit(zero_point, "the zero point"));
-  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(1), x.shape, axis));
-  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, zero_point, x.shape, axis));
-  const auto range = RangeOf(zero_point.dtype);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array y, MapScaled(call, x, scale, zero, [&](float value, float s, float z) {
-                             return Quantised(value / s, z, range);
-                           }));
-  return call.As(y, zero_point.dtype);
+namespace {
+
+// What both ways to and from whole numbers are given.
+struct Scaling {
+  int64_t axis = 1, block = 0;
+  PerAxis scale, zero;
+};
+
+StatusOr<Scaling> ReadScaling(Call& call, const Shape& shape, const Array& zero_point) {
+  Scaling scaling;
+  SWIZZLE_ASSIGN_OR_RETURN(scaling.axis, call.Int("axis", 1));
+  SWIZZLE_ASSIGN_OR_RETURN(scaling.block, call.Int("block_size", 0));
+  if (scaling.axis < 0) scaling.axis += static_cast<int64_t>(shape.size());
+  SWIZZLE_ASSIGN_OR_RETURN(scaling.scale, ReadPerAxis(call, call.In(1), shape, scaling.axis, scaling.block));
+  const int64_t block = zero_point.rank() == 0 ? 0 : scaling.block;  // a zero that is left out
+  SWIZZLE_ASSIGN_OR_RETURN(scaling.zero, ReadPerAxis(call, zero_point, shape, scaling.axis, block));
+  return scaling;
 }
 
+}  // namespace
+
+StatusOr<Array> QuantizeLinear(Call& call) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, DType::kUint8));
+  const DType dtype = zero_point.dtype;
+  if (dtype != DType::kUint16 && dtype != DType::kInt16) {
+    SWIZZLE_RETURN_IF_ERROR(CheckEightBit(zero_point, "the zero point"));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, x.shape, zero_point));
+  const auto range = RangeOf(dtype);
+  const auto quantised = [range](float value, float s, float z) { return Quantised(value / s, z, range); };
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y, MapScaled(call, x, scaling.scale, scaling.zero, quantised));
+  return call.As(y, dtype);
+}
+
+// FP16 stands for FP8 here, which the reader made of it: the standard has no other reals.
 StatusOr<Array> DequantizeLinear(Call& call) {
   const Array& x = call.In(0);
-  if (IsFloating(x.dtype)) return InvalidArgument("input 0 is ", DTypeName(x.dtype), "; it must be an integer");
-  SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, call.Int("axis", 1));
-  if (axis < 0) axis += x.rank();
+  if (IsFloating(x.dtype) && x.dtype != DType::kFloat16) {
+    return InvalidArgument("input 0 is ", DTypeName(x.dtype), "; it must be an integer");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const Array zero_point, ZeroPoint(call, 2, x.dtype));
-  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis scale, ReadPerAxis(call, call.In(1), x.shape, axis));
-  SWIZZLE_ASSIGN_OR_RETURN(const PerAxis zero, ReadPerAxis(call, zero_point, x.shape, axis));
+  SWIZZLE_ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, x.shape, zero_point));
   SWIZZLE_ASSIGN_OR_RETURN(const Array real, call.As(x, DType::kFloat32));
-  SWIZZLE_ASSIGN_OR_RETURN(
-      const Array y, MapScaled(call, real, scale, zero, [](float value, float s, float z) { return (value - z) * s; }));
+  const auto dequantised = [](float value, float s, float z) { return (value - z) * s; };
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y, MapScaled(call, real, scaling.scale, scaling.zero, dequantised));
   return call.As(y, call.In(1).dtype);
 }
 

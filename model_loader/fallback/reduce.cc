@@ -121,15 +121,35 @@ StatusOr<Array> ArgBest(Call& call, const Better& better) {
   return y;
 }
 
-template <typename T>
-void SumAlong(const T* from, int64_t length, bool exclusive, bool reverse, T* to) {
-  Total<T> total = 0;
+// What elements come to, one by one, by `add`, which begins with `total`.
+template <typename T, typename Add>
+void RunAlong(const T* from, int64_t length, bool exclusive, bool reverse, Total<T> total, const Add& add, T* to) {
   for (int64_t step = 0; step < length; ++step) {
     const int64_t i = reverse ? length - 1 - step : step;
     const Total<T> before = total;
-    total += static_cast<Total<T>>(from[i]);
+    total = add(total, static_cast<Total<T>>(from[i]));
     to[i] = static_cast<T>(exclusive ? before : total);
   }
+}
+
+template <typename Add>
+StatusOr<Array> Running(Call& call, int first, const Add& add) {
+  const Array& in = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t given, call.IntScalar(1, 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(given, in.rank()));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclusive, call.Int("exclusive", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t reverse, call.Int("reverse", 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
+  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, {axis}));
+  SWIZZLE_ASSIGN_OR_RETURN(Array totals, call.New(x.dtype, rows.array.shape));
+  VisitComputeType(x.dtype, [&]<typename T>(T) {
+    ForEachRow(call, rows, [&](int64_t row) {
+      RunAlong<T>(rows.array.As<T>().data() + row * rows.length, rows.length, exclusive != 0, reverse != 0,
+                  static_cast<Total<T>>(first), add, totals.Mutable<T>().data() + row * rows.length);
+    });
+  });
+  SWIZZLE_ASSIGN_OR_RETURN(const Array y, BackInOrder(call, rows, totals));
+  return call.As(y, in.dtype);
 }
 
 }  // namespace
@@ -214,22 +234,11 @@ StatusOr<Array> ArgMin(Call& call) {
 }
 
 StatusOr<Array> CumSum(Call& call) {
-  const Array& in = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t given, call.IntScalar(1, 0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(given, in.rank()));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t exclusive, call.Int("exclusive", 0));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t reverse, call.Int("reverse", 0));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, {axis}));
-  SWIZZLE_ASSIGN_OR_RETURN(Array sums, call.New(x.dtype, rows.array.shape));
-  VisitComputeType(x.dtype, [&]<typename T>(T) {
-    ForEachRow(call, rows, [&](int64_t row) {
-      SumAlong(rows.array.As<T>().data() + row * rows.length, rows.length, exclusive != 0, reverse != 0,
-               sums.Mutable<T>().data() + row * rows.length);
-    });
-  });
-  SWIZZLE_ASSIGN_OR_RETURN(const Array y, BackInOrder(call, rows, sums));
-  return call.As(y, in.dtype);
+  return Running(call, 0, [](auto total, auto x) { return total + x; });
+}
+
+StatusOr<Array> CumProd(Call& call) {
+  return Running(call, 1, [](auto total, auto x) { return total * x; });
 }
 
 // The k best of each row, best first or as they stood.

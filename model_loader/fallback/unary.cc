@@ -221,6 +221,28 @@ StatusOr<Array> Not(Call& call) {
   return Test(call, elementwise::kNot);
 }
 
+StatusOr<Array> BitwiseNot(Call& call) {
+  const DType dtype = call.In(0).dtype;
+  if (IsFloating(dtype) || dtype == DType::kBool) return InvalidArgument("input 0 is ", DTypeName(dtype));
+  return MapNumber(call, []<typename T>(T x) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return x;
+    else
+      return static_cast<T>(~x);
+  });
+}
+
+StatusOr<Array> BitCast(Call& call) {
+  const Array& x = call.In(0);
+  SWIZZLE_ASSIGN_OR_RETURN(const DType type, CastType(call.node()));
+  if (ElementBytes(type) != ElementBytes(x.dtype)) {
+    return InvalidArgument(DTypeName(x.dtype), " has not as many bits as ", DTypeName(type));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(type, x.shape));
+  if (x.bytes() > 0) std::memcpy(y.data.get(), x.data.get(), static_cast<size_t>(x.bytes()));
+  return y;
+}
+
 StatusOr<Array> Cast(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const DType type, CastType(call.node()));
   return call.As(call.In(0), type);

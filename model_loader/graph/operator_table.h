@@ -59,6 +59,7 @@ struct OnnxOperator {
   PlanUse plan;
   SequenceUse sequences;
   FallbackUse fallback;
+  bool is_expanded = false;  // the reader writes it out where the columns do not take it (expansions/expand.h)
 };
 
 // Sorted by domain and name.
@@ -72,6 +73,8 @@ const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view o
 const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
 const OperatorSpec* FindSequenceOperator(std::string_view domain, std::string_view op);
 const OperatorSpec* FindFallbackOperator(std::string_view domain, std::string_view op);
+// Of those that may be written out.
+const OperatorSpec* FindExpandedOperator(std::string_view domain, std::string_view op);
 
 }  // namespace swizzle
 

@@ -29,6 +29,7 @@ StatusOr<LoadedModel> LoadOnnx(OnnxModel onnx, const std::string& container) {
 OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
   OnnxModel onnx{std::move(graph.model), {}};
   onnx.options.max_external_bytes = limits.external_bytes;
+  onnx.options.ports = limits.ports;
   onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
                                        const std::string& location, int64_t bytes) {
     return tensors->ElementsAt(location, bytes);
@@ -85,6 +86,7 @@ StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadL
   }
   OnnxModel onnx{{}, ReadOptionsFor(file)};
   onnx.options.max_external_bytes = limits.external_bytes;
+  onnx.options.ports = limits.ports;
   SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
   return onnx;
 }

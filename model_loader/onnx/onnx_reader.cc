@@ -7,8 +7,12 @@
 #include <unordered_set>
 
 #include "google/protobuf/io/coded_stream.h"
+#include "model_loader/expansions/expand.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
+#include "model_loader/onnx/declared_ports.h"
+#include "model_loader/onnx/inline_functions.h"
+#include "model_loader/onnx/narrow_types.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
 
@@ -21,17 +25,6 @@ constexpr int kMaxNesting = 32;
 
 // As nodes of a Graph have it.
 std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
-
-// Whether one of the graph's inputs is a matrix of whole numbers, as the ids of tokens are.
-bool HasSequences(const onnx::GraphProto& graph) {
-  std::unordered_set<std::string> initializers;
-  for (const auto& initializer : graph.initializer()) initializers.insert(initializer.name());
-  return std::any_of(graph.input().begin(), graph.input().end(), [&](const onnx::ValueInfoProto& input) {
-    const auto& type = input.type().tensor_type();
-    const bool whole = type.elem_type() == onnx::TensorProto::INT64 || type.elem_type() == onnx::TensorProto::INT32;
-    return whole && type.shape().dim_size() == 2 && initializers.count(input.name()) == 0;
-  });
-}
 
 StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOptions& options) {
   if (static_cast<int64_t>(bytes.size()) > options.max_model_bytes) {
@@ -50,25 +43,28 @@ StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOpt
   return model;
 }
 
+// Whether all nodes are of other operator sets that are known here: what they are written out as is then of any opset.
+bool UsesOthersAlone(const onnx::ModelProto& model) {
+  const auto& nodes = model.graph().node();
+  return !nodes.empty() && std::ranges::all_of(nodes, [](const onnx::NodeProto& node) {
+    return !IsDefaultDomain(node.domain()) && FindOnnxOperator(node.domain(), node.op_type()) != nullptr;
+  });
+}
+
 StatusOr<int64_t> ReadOpset(const onnx::ModelProto& model, const ReadOptions& options) {
-  const int64_t kNone = -1;
-  int64_t opset = kNone;
-  for (const auto& import : model.opset_import()) {
-    if (!IsDefaultDomain(import.domain())) continue;
-    if (opset != kNone) return InvalidArgument("the model imports the default operator set twice");
-    opset = import.version();
-  }
-  if (opset == kNone && model.opset_import_size() > 0) {
+  const std::optional<int64_t> opset = DefaultOpset(model);
+  if (!opset && UsesOthersAlone(model)) return options.max_opset;
+  if (!opset && model.opset_import_size() > 0) {
     const std::string& domain = model.opset_import(0).domain();
     SWIZZLE_RETURN_IF_ERROR(CheckName(domain, "an operator set"));
     return Unimplemented("the model uses only the operator set '", domain, "', which is not supported");
   }
-  if (opset == kNone) return InvalidArgument("the model imports no default operator set, or it is truncated");
-  if (opset < options.min_opset || opset > options.max_opset) {
-    return Unimplemented("the model uses opset ", opset, "; supported are ", options.min_opset, " to ",
+  if (!opset) return InvalidArgument("the model imports no default operator set, or it is truncated");
+  if (*opset < options.min_opset || *opset > options.max_opset) {
+    return Unimplemented("the model uses opset ", *opset, "; supported are ", options.min_opset, " to ",
                          options.max_opset, ": export it with one of these, or use onnx.version_converter");
   }
-  return opset;
+  return *opset;
 }
 
 class GraphReader {
@@ -89,6 +85,7 @@ class GraphReader {
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
     for (int i = 0; i < proto_.node_size(); ++i) SWIZZLE_RETURN_IF_ERROR(ReadNode(i));
     SWIZZLE_RETURN_IF_ERROR(ReadOutputs());
+    SWIZZLE_RETURN_IF_ERROR(expansions::ExpandOperators(graph_, options_.find_operator, ReadHints(proto_)));
     SWIZZLE_RETURN_IF_ERROR(options_.any_inputs ? VerifyAnyShape(graph_, options_.find_operator) : Verify(graph_));
     return std::move(graph_);
   }
@@ -98,6 +95,12 @@ class GraphReader {
   std::string NodeName(int index) const {
     const onnx::NodeProto& node = proto_.node(index);
     return node.name().empty() ? Concat(node.op_type(), "_", index) : node.name();
+  }
+
+  // Of what is taken as it is, or written out.
+  const OperatorSpec* SpecOf(std::string_view domain, std::string_view op) const {
+    const OperatorSpec* const spec = options_.find_operator(domain, op);
+    return spec != nullptr ? spec : FindExpandedOperator(domain, op);
   }
 
   // First of all, so that a model of another kind is told so rather than that some detail of it is wrong.
@@ -110,7 +113,7 @@ class GraphReader {
       for (const std::string* name : {&node.name(), &node.op_type(), &node.domain()}) {
         SWIZZLE_RETURN_IF_ERROR(CheckName(*name, Concat("node ", i)));
       }
-      if (options_.find_operator(DomainOf(node), node.op_type()) != nullptr) continue;
+      if (SpecOf(DomainOf(node), node.op_type()) != nullptr) continue;
       return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
                            " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
     }
@@ -131,6 +134,7 @@ class GraphReader {
       const std::string name = initializer.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, "an initializer"));
       const std::string what = Concat("initializer '", name, "'");
+      if (FindNarrowType(initializer.data_type()) != nullptr) narrow_.insert(static_cast<int>(graph_.values.size()));
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(initializer, what, source_));
       SWIZZLE_RETURN_IF_ERROR(DefineConstant(name, std::move(tensor), what));
     }
@@ -161,13 +165,7 @@ class GraphReader {
       SWIZZLE_RETURN_IF_ERROR(CheckName(info.name(), "a graph input"));
       const std::string what = Concat("graph input '", info.name(), "'");
       Value input{info.name(), DType::kFloat32, std::nullopt, std::nullopt};
-      if (outer_ != nullptr) {
-        // Whatever the node gives it.
-      } else if (options_.any_inputs) {
-        SWIZZLE_RETURN_IF_ERROR(ReadAnyInput(info, what, input));
-      } else {
-        SWIZZLE_RETURN_IF_ERROR(ReadPlannedInput(info, what, input));
-      }
+      if (outer_ == nullptr) SWIZZLE_RETURN_IF_ERROR(ReadInput(info, what, input));  // else whatever the node gives it
       SWIZZLE_ASSIGN_OR_RETURN(const int value, Define(std::move(input), what));
       graph_.inputs.push_back(value);
     }
@@ -175,56 +173,12 @@ class GraphReader {
     return {};
   }
 
-  // The declared dimensions; -1 for free ones, whether named, -1 or left out. Nothing if there is no shape.
-  static StatusOr<std::optional<Shape>> DeclaredShape(const onnx::TypeProto::Tensor& type, const std::string& what) {
-    if (!type.has_shape()) return std::optional<Shape>();
-    Shape shape;
-    for (const auto& dimension : type.shape().dim()) {
-      const int64_t size = dimension.has_dim_value() ? dimension.dim_value() : -1;
-      if (size < -1) return InvalidArgument(what, " has dimension ", size);
-      shape.push_back(size);
-    }
-    return std::optional(std::move(shape));
-  }
-
-  // Of inputs and outputs; constants have no strings.
-  static StatusOr<DType> PortType(int data_type, const std::string& what) {
-    return data_type == onnx::TensorProto::STRING ? DType::kString : DTypeOfProto(data_type, what);
-  }
-
-  static Status ReadAnyInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) {
-    if (!info.type().has_tensor_type()) {
-      return Unimplemented(what, " is no tensor; sequences and maps are not supported");
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, PortType(info.type().tensor_type().elem_type(), what));
-    SWIZZLE_ASSIGN_OR_RETURN(input.shape, DeclaredShape(info.type().tensor_type(), what));
-    return {};
-  }
-
-  static Status ReadPlannedInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) {
-    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) {
-      return InvalidArgument(what, " has no tensor type with a shape");
-    }
-    const auto& type = info.type().tensor_type();
-    SWIZZLE_ASSIGN_OR_RETURN(input.dtype, DTypeOfProto(type.elem_type(), what));
-    if (input.dtype != DType::kFloat32 && input.dtype != DType::kUint8) {
-      return Unimplemented(what, " is ", DTypeName(input.dtype), "; only FP32 and UINT8 are supported");
-    }
-    if (type.shape().dim_size() == 0) return Unimplemented(what, " is a scalar; it must have a batch dimension");
-    Shape shape;
-    for (const auto& dimension : type.shape().dim()) {
-      // Exporters write a free dimension as a name, as -1, or not at all.
-      const bool fixed = dimension.has_dim_value() && dimension.dim_value() != kFreeBatch;
-      if (fixed && dimension.dim_value() < 1) {
-        return InvalidArgument(what, " has dimension ", dimension.dim_value(), "; dimensions are at least 1");
-      }
-      if (!fixed && !shape.empty()) {
-        return Unimplemented(what, ": dimension ", shape.size(), " is free; only the batch, dimension 0, may be: ",
-                             "export the model with the other dimensions fixed");
-      }
-      shape.push_back(fixed ? dimension.dim_value() : kFreeBatch);
-    }
-    input.shape = std::move(shape);
+  Status ReadInput(const onnx::ValueInfoProto& info, const std::string& what, Value& input) const {
+    SWIZZLE_ASSIGN_OR_RETURN(const DeclaredPort port, ReadPort(info, what, options_.ports));
+    if (!options_.any_inputs) return TakePlannedInput(port, what, input);
+    if (!port.dtype) return InvalidArgument(what, " has no element type");
+    input.dtype = *port.dtype;
+    input.shape = port.shape;
     return {};
   }
 
@@ -249,9 +203,26 @@ class GraphReader {
     }
     const auto inputs = static_cast<size_t>(proto.input_size());
     SWIZZLE_RETURN_IF_ERROR(ReadAttributes(proto, node));
+    SWIZZLE_RETURN_IF_ERROR(CheckNarrowTypes(node, inputs));
     const bool captures = node.inputs.size() > inputs;  // those stay where graphs within look for them
     while (!captures && node.inputs.size() > 1 && node.inputs.back() == kNoValue) node.inputs.pop_back();
     graph_.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  // Elements of narrow types are held in wider ones, which few operators may not notice. What graphs within the node
+  // capture, behind its own inputs, is looked at there.
+  Status CheckNarrowTypes(const Node& node, size_t inputs) {
+    const auto end = node.inputs.begin() + static_cast<ptrdiff_t>(inputs);
+    const auto found = std::find_if(node.inputs.begin(), end, [this](int value) { return narrow_.contains(value); });
+    if (found == end) return {};
+    const bool moves = MovesElements(node.op);
+    if (!node.domain.empty() || (!moves && !TakesNarrowTypes(node.op))) {
+      return Unimplemented(Describe(node), " reads '", graph_.values[static_cast<size_t>(*found)].name,
+                           "', which has elements of less than a byte, or of FP8: only DequantizeLinear, Cast and what",
+                           " moves elements do");
+    }
+    if (moves) narrow_.insert(node.outputs.begin(), node.outputs.end());
     return {};
   }
 
@@ -277,6 +248,7 @@ class GraphReader {
     values_.emplace(name, value);
     graph_.inputs.push_back(value);
     captured_.push_back(*there);
+    if (outer_->narrow_.contains(*there)) narrow_.insert(value);
     return value;
   }
 
@@ -297,7 +269,7 @@ class GraphReader {
   }
 
   Status ReadAttributes(onnx::NodeProto& proto, Node& node) {
-    const OperatorSpec& spec = *options_.find_operator(node.domain, node.op);
+    const OperatorSpec& spec = *SpecOf(node.domain, node.op);
     for (auto& attribute : *proto.mutable_attribute()) {
       const std::string name = attribute.name();
       SWIZZLE_RETURN_IF_ERROR(CheckName(name, Concat("an attribute of ", Describe(node))));
@@ -305,6 +277,10 @@ class GraphReader {
         return InvalidArgument(Describe(node), ": attribute '", name, "' is not known in opset ", graph_.opset);
       }
       const std::string what = Concat(Describe(node), ": attribute '", name, "'");
+      if (FindNarrowType(attribute.t().data_type()) != nullptr) {
+        if (node.op != "Constant") return Unimplemented(what, " has elements of less than a byte, or of FP8");
+        narrow_.insert(node.outputs.begin(), node.outputs.end());
+      }
       const bool is_graph = attribute.type() == onnx::AttributeProto::GRAPH && options_.any_inputs;
       SWIZZLE_ASSIGN_OR_RETURN(
           Attribute value, is_graph ? ReadBody(*attribute.mutable_g(), static_cast<size_t>(proto.input_size()), node)
@@ -325,12 +301,12 @@ class GraphReader {
       const std::optional<int> value = found != values_.end() ? std::optional(found->second) : Capture(info.name());
       if (!value) return InvalidArgument(what, " is made by nothing");
       GraphOutput output{info.name(), *value};
-      if (info.has_type() && !info.type().has_tensor_type() && outer_ == nullptr) {
-        return Unimplemented(what, " is no tensor; sequences and maps are not supported");
-      }
-      if (options_.any_inputs && info.type().has_tensor_type()) {
-        SWIZZLE_ASSIGN_OR_RETURN(output.dtype, PortType(info.type().tensor_type().elem_type(), what));
-        SWIZZLE_ASSIGN_OR_RETURN(output.shape, DeclaredShape(info.type().tensor_type(), what));
+      if (outer_ == nullptr) {
+        SWIZZLE_ASSIGN_OR_RETURN(const DeclaredPort port, ReadPort(info, what, options_.ports));
+        if (options_.any_inputs) {
+          output.dtype = port.dtype;
+          output.shape = port.shape;
+        }
       }
       graph_.outputs.push_back(std::move(output));
     }
@@ -345,33 +321,8 @@ class GraphReader {
   std::vector<int> captured_;
   Graph graph_;
   std::unordered_map<std::string, int> values_;  // by name
+  std::unordered_set<int> narrow_;               // values that are held in wider types than the file has them in
 };
-
-// What the inputs of a graph of token sequences have in common.
-Status ReadSequences(Graph& graph) {
-  GraphSequences& sequences = graph.sequences.emplace();
-  for (int input : graph.inputs) {
-    const Value& value = graph.values[input];
-    const bool whole = value.dtype == DType::kInt64 || value.dtype == DType::kInt32;
-    if (!whole || !value.shape || value.shape->size() != 2) {
-      return Unimplemented("graph input '", value.name, "' is ", DTypeName(value.dtype),
-                           value.shape ? ShapeText(*value.shape) : "",
-                           "; in a model of token sequences all inputs are [batch, length] of INT64 or INT32");
-    }
-    int64_t* const common[] = {&sequences.batch, &sequences.length};
-    for (size_t i = 0; i < 2; ++i) {
-      const int64_t size = (*value.shape)[i];
-      if (size == 0)
-        return InvalidArgument("graph input '", value.name, "' has dimension 0; dimensions are at least 1");
-      if (*common[i] != kFreeBatch && size != kFreeBatch && size != *common[i]) {
-        return Unimplemented("graph input '", value.name, "' is ", ShapeText(*value.shape),
-                             "; in a model of token sequences all inputs have the same shape");
-      }
-      if (size != kFreeBatch) *common[i] = size;
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -384,7 +335,7 @@ ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
 StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto, options));
-  if (proto.functions_size() > 0) return Unimplemented("the model has functions of its own; inline them first");
+  SWIZZLE_RETURN_IF_ERROR(InlineFunctions(proto, {.max_nodes = options.max_nodes}));
   for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));
   }

@@ -1,6 +1,6 @@
 // Reads an ONNX model into a Graph, trusting nothing in the file.
 //
-// Accepted for the optimised plan: opsets 6 to 23 of the default domain, the operators of graph/operator_table.h, FP32
+// Accepted for the optimised plan: opsets 6 to 26 of the default domain, the operators of graph/operator_table.h, FP32
 // inputs whose dimension 0 is the batch (free or fixed) and whose other dimensions are fixed; tensors as raw or typed
 // data inside the file, or as external data in files below the model's folder; sparse initializers. These become dense,
 // with zeros, as the graph is read: the format of each weight is chosen later, by its zeros. ReadOptions can ask for
@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +28,14 @@
 
 namespace swizzle {
 
+// What is said of an input or output; free dimensions are -1. Nothing: it isn't said.
+struct DeclaredPort {
+  std::optional<DType> dtype;
+  std::optional<Shape> shape;
+};
+
 inline constexpr int64_t kMinOpset = 6;
-inline constexpr int64_t kMaxOpset = 23;
+inline constexpr int64_t kMaxOpset = 26;
 
 struct ReadOptions {
   int64_t max_model_bytes = (int64_t{1} << 31) - 1;   // the most a protobuf message can have
@@ -39,6 +47,8 @@ struct ReadOptions {
   ModelFolder external_folder = {};  // the model's own; without a path: external data is refused
   // In place of files: the bytes of a tensor's elements, by its location. Null: there are files.
   std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)> external_elements;
+  // By name, what is known of inputs and outputs besides: it counts where the file gives no type or no shape.
+  std::map<std::string, DeclaredPort> ports;
   int64_t min_opset = kMinOpset;
   int64_t max_opset = kMaxOpset;
   OperatorFinder find_operator = FindOperator;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model_loader/onnx/narrow_types.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
 #include "model_loader/onnx/weight_sources.h"
@@ -238,7 +239,8 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
     left.set_name(initializer.name());
     left.set_data_type(initializer.data_type());
     *left.mutable_dims() = initializer.dims();
-    if (initializer.data_type() == onnx::TensorProto::STRING) continue;
+    const bool is_narrow = FindNarrowType(initializer.data_type()) != nullptr;  // its elements are held in wider ones
+    if (is_narrow || initializer.data_type() == onnx::TensorProto::STRING) continue;
     const std::string what = Concat("initializer '", left.name(), "'");
     onnx::TensorProto whole = initializer;
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(whole, what, source));

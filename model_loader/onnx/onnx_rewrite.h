@@ -56,8 +56,9 @@ struct DetachedModel {
   std::vector<Tensor> tensors;
 };
 
-// Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings
-// and for what is less than `least_bytes`; what else lies in external files is put inside. Errors are as above.
+// Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings,
+// for elements of less than a byte or of FP8, and for what is less than `least_bytes`; what else lies in external files
+// is put inside. Errors are as above.
 StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
                                            const ReadOptions& options = {});
 

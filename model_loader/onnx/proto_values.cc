@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "model_loader/files/file_kind.h"
+#include "model_loader/onnx/narrow_types.h"
 #include "model_loader/onnx/sparse_tensor.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/semantics/element_types.h"
@@ -88,7 +90,11 @@ Status CheckPlace(const TensorProto& proto, const std::string& what) {
 
 StatusOr<Tensor> ReadTypeAndShape(const TensorProto& proto, const std::string& what) {
   Tensor tensor;
-  SWIZZLE_ASSIGN_OR_RETURN(tensor.dtype, DTypeOfProto(proto.data_type(), what));
+  if (const NarrowType* const narrow = FindNarrowType(proto.data_type())) {
+    tensor.dtype = narrow->held;
+  } else {
+    SWIZZLE_ASSIGN_OR_RETURN(tensor.dtype, DTypeOfProto(proto.data_type(), what));
+  }
   tensor.shape.assign(proto.dims().begin(), proto.dims().end());
   return tensor;
 }
@@ -99,6 +105,14 @@ std::vector<T> CopyList(const Field& field) {
 }
 
 }  // namespace
+
+std::optional<int64_t> DefaultOpset(const onnx::ModelProto& model) {
+  std::optional<int64_t> opset;
+  for (const auto& import : model.opset_import()) {
+    if (IsDefaultDomain(import.domain())) opset = import.version();
+  }
+  return opset;
+}
 
 bool HasQuantisingNodes(const onnx::GraphProto& graph) {
   return std::ranges::any_of(graph.node(), [](const onnx::NodeProto& node) {
@@ -134,17 +148,35 @@ StatusOr<int64_t> TensorBytes(const Tensor& tensor, const std::string& what, con
   return *elements * element_bytes;
 }
 
+namespace {
+
+// What is stored of `tensor`, which has the type and shape of `proto`, and what that takes: packed bytes, or its
+// elements.
+StatusOr<std::pair<Tensor, int64_t>> StoredOf(const TensorProto& proto, const Tensor& tensor, const std::string& what,
+                                              const ReadOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(int64_t bytes, TensorBytes(tensor, what, options));
+  const NarrowType* const narrow = FindNarrowType(proto.data_type());
+  if (narrow == nullptr) return std::pair(tensor, bytes);
+  bytes = narrow->PackedBytes(tensor.elements());
+  return std::pair(Tensor{DType::kUint8, {bytes}, {}}, bytes);
+}
+
+}  // namespace
+
 StatusOr<Tensor> ReadTensor(TensorProto& proto, const std::string& what, TensorSource& source) {
   SWIZZLE_RETURN_IF_ERROR(CheckPlace(proto, what));
   SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTypeAndShape(proto, what));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(tensor, what, source.options));
+  SWIZZLE_ASSIGN_OR_RETURN(auto stored_bytes, StoredOf(proto, tensor, what, source.options));
+  auto& [stored, bytes] = stored_bytes;
   if (IsExternal(proto)) {
-    SWIZZLE_ASSIGN_OR_RETURN(tensor.bytes, source.external.Read(proto, bytes, what));
+    SWIZZLE_ASSIGN_OR_RETURN(stored.bytes, source.external.Read(proto, bytes, what));
   } else if (proto.has_raw_data()) {
-    SWIZZLE_RETURN_IF_ERROR(CopyRaw(proto.raw_data(), bytes, what, tensor));
+    SWIZZLE_RETURN_IF_ERROR(CopyRaw(proto.raw_data(), bytes, what, stored));
   } else {
-    SWIZZLE_RETURN_IF_ERROR(CopyTyped(proto, tensor.elements(), what, tensor));
+    SWIZZLE_RETURN_IF_ERROR(CopyTyped(proto, stored.elements(), what, stored));
   }
+  const NarrowType* const narrow = FindNarrowType(proto.data_type());
+  tensor.bytes = narrow != nullptr ? Widen(*narrow, stored.bytes, tensor.elements()) : std::move(stored.bytes);
   TensorProto().Swap(&proto);  // Clear() would keep the memory
   return tensor;
 }
@@ -153,8 +185,8 @@ Status EmbedExternalData(TensorProto& proto, const std::string& what, TensorSour
   if (!IsExternal(proto)) return {};
   SWIZZLE_RETURN_IF_ERROR(CheckPlace(proto, what));
   SWIZZLE_ASSIGN_OR_RETURN(const Tensor tensor, ReadTypeAndShape(proto, what));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(tensor, what, source.options));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> data, source.external.Read(proto, bytes, what));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto stored, StoredOf(proto, tensor, what, source.options));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> data, source.external.Read(proto, stored.second, what));
   proto.clear_external_data();
   proto.clear_data_location();
   proto.set_raw_data(data.data(), data.size());

@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,10 @@ namespace swizzle {
 
 // Both names of the domain of ONNX's own operators.
 inline bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+// The opset of ONNX's own operators: of several imports of them, under either name, the last one counts, as in ONNX
+// Runtime. Nothing if there is none.
+std::optional<int64_t> DefaultOpset(const onnx::ModelProto& model);
 
 // Whether operators make whole numbers of real ones, or the other way round.
 bool HasQuantisingNodes(const onnx::GraphProto& graph);

@@ -62,12 +62,7 @@ double NumberOf(const onnx::NodeProto& node, const char* name, double absent) {
   return absent;
 }
 
-int64_t OpsetOf(const onnx::ModelProto& model) {
-  for (const auto& import : model.opset_import()) {
-    if (IsDefaultDomain(import.domain())) return import.version();
-  }
-  return 0;
-}
+int64_t OpsetOf(const onnx::ModelProto& model) { return DefaultOpset(model).value_or(0); }
 
 void TakeConstants(onnx::GraphProto& graph, int least_rank) {
   auto nodes = std::move(*graph.mutable_node());

@@ -16,7 +16,9 @@ struct ShapeInputs {
   uint32_t inputs;
 };
 constexpr ShapeInputs kShapeInputs[] = {
+    {"AffineGrid", 2},
     {"BlackmanWindow", 1},
+    {"Col2Im", 6},
     {"Compress", 2},
     {"ConstantOfShape", 1},
     {"DFT", 2 | 4},

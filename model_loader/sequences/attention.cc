@@ -45,8 +45,12 @@ StatusOr<Form> InterpretAttention(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t mode, IntAttribute(context.node(), "qk_matmul_output_mode", 0));
   if (mode != 0) return context.Refuse("qk_matmul_output_mode is ", mode);
   SWIZZLE_ASSIGN_OR_RETURN(const float softcap, FloatAttribute(context.node(), "softcap", 0.0f));
-  if (softcap != 0.0f || context.HasInput(4) || context.HasInput(5))
+  if (softcap != 0.0f || context.HasInput(4) || context.HasInput(5) || context.HasInput(6))
     return context.Refuse("it has a softcap or past keys");
+  for (const char* window : {"left_window_size", "right_window_size"}) {
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t size, IntAttribute(context.node(), window, -1));
+    if (size != -1) return context.Refuse("its ", window, " is ", size);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t q_heads, IntAttribute(context.node(), "q_num_heads", 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t kv_heads, IntAttribute(context.node(), "kv_num_heads", 0));
   const bool packed = ShapeOf(context.Input(0))->size() == 3;

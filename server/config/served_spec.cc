@@ -120,6 +120,22 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
   return spec;
 }
 
+std::map<std::string, DeclaredPort> DeclaredPorts(const std::optional<ModelConfig>& config) {
+  std::map<std::string, DeclaredPort> ports;
+  if (!config) return ports;
+  const auto add = [&](const StatusOr<std::vector<TensorSpec>>& specs) {
+    if (!specs.ok()) return;
+    for (const TensorSpec& spec : *specs) {
+      Shape shape = spec.dims;
+      if (config->max_batch_size() > 0) shape.insert(shape.begin(), -1);
+      ports[spec.name] = {spec.dtype, std::move(shape)};
+    }
+  };
+  add(SpecsOf(config->input()));
+  add(SpecsOf(config->output()));
+  return ports;
+}
+
 StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) {
   SWIZZLE_RETURN_IF_ERROR(Annotate(Reconcile(config, derived), "config.pbtxt"));
   return derived;

@@ -5,10 +5,13 @@
 #ifndef SWIZZLE_SERVER_CONFIG_SERVED_SPEC_H_
 #define SWIZZLE_SERVER_CONFIG_SERVED_SPEC_H_
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "kernels/base/status.h"
+#include "model_loader/onnx/onnx_reader.h"
 #include "proto/model_config.pb.h"
 #include "server/model/model.h"
 
@@ -19,6 +22,10 @@ std::string PlatformOf(std::string_view container);
 
 // The specification of an identity model; all of it comes from `config`.
 StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
+
+// What the file, if there is one, says of inputs and outputs, as a model's file would declare them. Nothing of tensors
+// that ConfigureSpec refuses.
+std::map<std::string, DeclaredPort> DeclaredPorts(const std::optional<inference::ModelConfig>& config);
 
 // `derived`, the specification of a model file, as `config` changes it. INVALID_ARGUMENT naming the tensor where the
 // two contradict each other in names, datatypes, dims or the batch dimension.

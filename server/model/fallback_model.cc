@@ -36,8 +36,8 @@ Shape SpecDims(const Port& port, int64_t max_batch_size) {
 
 StatusOr<TensorSpec> SpecOf(const Port& port, const std::string& kind, int64_t max_batch_size) {
   if (!port.dtype || !port.shape) {
-    return Unimplemented(kind, " '", port.name, "' is declared without type or shape, which serving needs: run ",
-                         "onnx.shape_inference.infer_shapes on the model, or export it again");
+    return Unimplemented(kind, " '", port.name, "' is declared without type or shape, which serving needs: give ",
+                         "both in config.pbtxt, or run onnx.shape_inference.infer_shapes on the model");
   }
   return TensorSpec{port.name, *port.dtype, SpecDims(port, max_batch_size)};
 }

@@ -130,7 +130,7 @@ class DirectoryLoader {
   // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
   StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
                                              const std::optional<inference::ModelConfig>& config) {
-    LoadLimits limits;
+    LoadLimits limits{.ports = DeclaredPorts(config)};
     SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();

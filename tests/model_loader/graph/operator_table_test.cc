@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "model_loader/expansions/expand.h"
 #include "model_loader/fallback/functions.h"
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/evaluate.h"
@@ -21,7 +22,8 @@ TEST(OperatorTableTest, FindsEveryRowAndNothingElse) {
     EXPECT_LE(row.spec.min_inputs, row.spec.max_inputs) << row.spec.op;
     EXPECT_GE(row.spec.max_outputs, 1) << row.spec.op;
     EXPECT_TRUE(row.spec.attributes.empty() || row.spec.attributes.ends_with(' ')) << row.spec.op;
-    const bool used = row.plan != PlanUse::kNone || row.sequences != SequenceUse::kNone || row.fallback.Runs();
+    const bool used =
+        row.plan != PlanUse::kNone || row.sequences != SequenceUse::kNone || row.fallback.Runs() || row.is_expanded;
     EXPECT_TRUE(used) << row.spec.op;
   }
   EXPECT_GE(OnnxOperators().size(), 140u);
@@ -43,6 +45,18 @@ TEST(OperatorTableTest, ReadersSeeTheirColumns) {
   EXPECT_EQ(FindFallbackOperator("", "Attention"), nullptr);
   EXPECT_EQ(FindFallbackOperator("com.microsoft", "Gelu"), nullptr);
   EXPECT_EQ(FindFallbackOperator(kSwizzleDomain, "Conv"), nullptr);
+}
+
+TEST(OperatorTableTest, WhatIsWrittenOutIsWhatTheColumnSays) {
+  size_t expanded = 0;
+  for (const OnnxOperator& row : OnnxOperators()) {
+    const expansions::Expansion* const expansion = expansions::FindExpansion(row.spec.domain, row.spec.op);
+    const bool wants_some = expansion != nullptr && expansion->wants != nullptr;  // of nodes that are taken as they are
+    EXPECT_EQ(expansion != nullptr && !wants_some, row.is_expanded) << row.spec.domain << " " << row.spec.op;
+    EXPECT_EQ(FindExpandedOperator(row.spec.domain, row.spec.op) != nullptr, row.is_expanded) << row.spec.op;
+    expanded += expansion != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(expanded, expansions::Expansions().size());
 }
 
 TEST(OperatorTableTest, AttributesOfOldOpsetsMayBeReadInAll) {

@@ -43,8 +43,8 @@ const char* TextOf(SequenceUse use) {
   return "";
 }
 
-std::string TextOf(const FallbackUse& use) {
-  if (!use.Runs()) return "";
+std::string TextOf(const FallbackUse& use, bool is_expanded) {
+  if (!use.Runs()) return is_expanded ? "written out" : "";
   const std::string first = "opset " + std::to_string(use.first_opset);
   return use.last_opset == 0 ? "from " + first : first + " to " + std::to_string(use.last_opset);
 }
@@ -66,7 +66,7 @@ std::string Table() {
   for (const OnnxOperator& row : OnnxOperators()) {
     const std::string domain = row.spec.domain.empty() ? "" : std::string(row.spec.domain) + ".";
     table += "| " + domain + std::string(row.spec.op) + " | " + TextOf(row.plan) + " | " + TextOf(row.sequences) +
-             " | " + TextOf(row.fallback) + " | " + AttributesText(row.spec) + " |\n";
+             " | " + TextOf(row.fallback, row.is_expanded) + " | " + AttributesText(row.spec) + " |\n";
   }
   return table;
 }

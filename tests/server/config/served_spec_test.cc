@@ -259,5 +259,24 @@ TEST(ConfigOf, IsAFileThatSaysTheSame) {
   }
 }
 
+TEST(DeclaredPorts, AreWhatTheFileListsWithItsBatch) {
+  inference::ModelConfig config;
+  config.set_max_batch_size(4);
+  auto& x = *config.add_input();
+  x.set_name("x");
+  x.set_data_type(inference::TYPE_FP32);
+  x.add_dims(3);
+  auto& y = *config.add_output();
+  y.set_name("y");
+  y.set_data_type(inference::TYPE_INT64);
+  y.add_dims(-1);
+  EXPECT_EQ(DeclaredPorts(config).at("x").shape, (Shape{-1, 3}));
+  EXPECT_EQ(DeclaredPorts(config).at("y").dtype, DType::kInt64);
+  config.set_max_batch_size(0);
+  EXPECT_EQ(DeclaredPorts(config).at("y").shape, Shape{-1});
+  config.mutable_input(0)->clear_data_type();  // refused elsewhere
+  EXPECT_FALSE(DeclaredPorts(config).contains("x"));
+}
+
 }  // namespace
 }  // namespace swizzle
