@@ -172,12 +172,30 @@ class Converter {
       NumberToInput(node, "value", 2);
     }
     if (op == "Scatter") node.set_op_type("ScatterElements");
-    if (op == "Upsample" || op == "Resize") ConvertResize(node);
-    return {};
+    return op == "Upsample" || op == "Resize" ? ConvertResize(node) : Status();
   }
 
-  // There was one way then: coordinates times the scale, rounded down.
-  void ConvertResize(Node& node) {
+  // The elements of an initializer that the graph has itself; nothing of others.
+  std::optional<std::vector<float>> FloatsOf(const std::string& name) const {
+    const auto found = std::ranges::find_if(graph_.initializer(), [&](const auto& i) { return i.name() == name; });
+    if (found == graph_.initializer().end()) return std::nullopt;
+    onnx::TensorProto copy = *found;
+    TensorSource source{ReadOptions()};
+    const StatusOr<Tensor> tensor = ReadTensor(copy, name, source);
+    if (!tensor.ok() || tensor->dtype != DType::kFloat32) return std::nullopt;
+    return std::vector<float>(tensor->floats().begin(), tensor->floats().end());
+  }
+
+  // There was one way then: coordinates times the scale, rounded down, or up where the result is smaller.
+  Status ConvertResize(Node& node) {
+    bool shrinks = false, grows = false;
+    if (node.op_type() == "Resize" && (Find(node, "mode") == nullptr || Find(node, "mode")->s() == "nearest")) {
+      const auto known = FloatsOf(node.input_size() > 1 ? node.input(1) : "");
+      if (!known) return Unimplemented("its scales are not known");
+      shrinks = std::ranges::any_of(*known, [](float scale) { return scale < 1.0f; });
+      grows = std::ranges::any_of(*known, [](float scale) { return scale > 1.0f; });
+      if (shrinks && grows) return Unimplemented("it shrinks one dimension and stretches another");
+    }
     std::string scales = node.input_size() > 1 ? node.input(1) : "";
     if (const auto list = Take(node, "scales")) {
       scales =
@@ -191,7 +209,8 @@ class Converter {
       SetText(node, "mode", "linear");
     }
     SetText(node, "coordinate_transformation_mode", "asymmetric");
-    SetText(node, "nearest_mode", "floor");
+    SetText(node, "nearest_mode", shrinks ? "ceil" : "floor");
+    return {};
   }
 
   Status ConvertTo13(Node& node) {

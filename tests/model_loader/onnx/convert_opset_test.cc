@@ -67,6 +67,17 @@ TEST(ConvertOpsetTest, UpsamplingKeepsItsPlaces) {
   }
 }
 
+TEST(ConvertOpsetTest, ImagesShrinkToTheSamePlaces) {
+  const auto shrinking = [](float down) {
+    OnnxBuilder builder(10);
+    builder.Input("x", {1, 1, 4, 5}).Floats("scales", {4}, {1, 1, down, 0.6f});
+    return builder.Node("Resize", {"x", "scales"}, {"y"}, {{"mode", "nearest"}}).Output("y");
+  };
+  ExpectSame(shrinking(0.5f), {1, 1, 4, 5}, 13);
+  OnnxBuilder both = shrinking(2.0f);
+  EXPECT_THAT(ConvertOpset(both.model(), 13), IsError(kMissing, "it shrinks one dimension and stretches another"));
+}
+
 TEST(ConvertOpsetTest, SoftmaxStaysOverSeveralDimensions) {
   for (const int64_t axis : {-1, 1, 2}) {
     OnnxBuilder builder(11);
