@@ -19,23 +19,30 @@
 namespace swizzle {
 namespace {
 
-// A graph of supported operators nests model, graph, node, attribute, tensor; a little more is left to be told apart
-// from garbage by its operators.
-constexpr int kMaxNesting = 32;
+// Graphs within nodes lie in each other so deep: three messages each, graph, node and attribute, and a few for what the
+// innermost has. What parses only with the second limit is told apart from garbage.
+constexpr int kMaxNestedGraphs = 64;
+constexpr int kMaxNesting = 3 * kMaxNestedGraphs + 16, kMostNesting = 4096;
 
 // As nodes of a Graph have it.
 std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
+
+bool ParsesWithin(int nesting, std::span<const std::byte> bytes, onnx::ModelProto& model) {
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetRecursionLimit(nesting);
+  return model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+}
 
 StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes, const ReadOptions& options) {
   if (static_cast<int64_t>(bytes.size()) > options.max_model_bytes) {
     return InvalidArgument("the ONNX model has ", bytes.size(), " bytes; the limit is ", options.max_model_bytes);
   }
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(kMaxNesting);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    return NotOnnx(bytes, ": it does not parse as protobuf");
+  if (!ParsesWithin(kMaxNesting, bytes, model)) {
+    if (!ParsesWithin(kMostNesting, bytes, model)) return NotOnnx(bytes, ": it does not parse as protobuf");
+    return Unimplemented("the model's graphs lie within each other (If, Loop, Scan) deeper than ", kMaxNestedGraphs,
+                         " nodes, which is the limit");
   }
   if (!model.has_graph() || !model.has_ir_version()) {
     return NotOnnx(bytes, ": it has no graph or no IR version");

@@ -52,6 +52,24 @@ TEST(If, NamesTheNodeWithin) {
               IsError(StatusCode::kUnimplemented, "operator Frobnicate (opset 17, node 'sum_node') is not supported"));
 }
 
+// If within If within If, each of which takes the branch that holds the next.
+TEST(If, LiesInItselfAsDeepAsExportersWriteIt) {
+  constexpr int kDeep = 24;
+  OnnxBuilder inner;
+  inner.Node("Add", {"x", "x"}, {"sum"}).Output("sum");
+  for (int deep = 0; deep < kDeep; ++deep) {
+    OnnxBuilder outer, otherwise;
+    const std::string made = Concat("y", deep);
+    if (deep == kDeep - 1) outer.Input("x", {}).Floats("limit", {}, {0}).Node("Greater", {"x", "limit"}, {"chosen"});
+    otherwise.Node("Neg", {"x"}, {"negative"}).Output("negative");
+    outer.Node("If", {"chosen"}, {made}).Output(made);
+    outer.Body("then_branch", {}, inner).Body("else_branch", {}, otherwise);
+    inner = outer;
+  }
+  EXPECT_EQ(Values((*Execute(inner, {Floats({}, {5})}))[0]), (std::vector<float>{10}));
+  EXPECT_EQ(Values((*Execute(inner, {Floats({}, {-5})}))[0]), (std::vector<float>{5}));
+}
+
 // Adds x to what it carries on, turns times, while that is below `limit`; and keeps each sum.
 OnnxBuilder Sums(int64_t turns, float limit) {
   OnnxBuilder builder;

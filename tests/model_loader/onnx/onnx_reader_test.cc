@@ -330,11 +330,20 @@ TEST(OnnxReaderTest, KeepsLimits) {
   EXPECT_THAT(ReadOnnx(bytes, no_outputs), IsError(kInvalid, "has 1 outputs; the limit is 0"));
 }
 
-TEST(OnnxReaderTest, RefusesDeepNesting) {
-  OnnxBuilder builder = SmallModel();
-  onnx::GraphProto* graph = &builder.graph();
-  for (int depth = 0; depth < 100; ++depth) graph = graph->add_node()->add_attribute()->mutable_g();
-  EXPECT_THAT(builder.Read(), IsError(kInvalid, "does not parse"));
+TEST(OnnxReaderTest, SaysThatGraphsAreNestedTooDeep) {
+  const auto read = [](int deep) {
+    OnnxBuilder builder = SmallModel();
+    onnx::GraphProto* graph = &builder.graph();
+    for (int depth = 0; depth < deep; ++depth) {
+      onnx::NodeProto& node = *graph->add_node();
+      node.set_op_type("If");
+      graph = node.add_attribute()->mutable_g();
+    }
+    return builder.Read();
+  };
+  EXPECT_THAT(read(10), IsError(StatusCode::kUnimplemented, "operator If")) << "which no plan takes";
+  EXPECT_THAT(read(100), IsError(StatusCode::kUnimplemented, "deeper than 64 nodes"));
+  EXPECT_THAT(read(2000), IsError(kInvalid, "does not parse"));
 }
 
 TEST(OnnxReaderTest, AMatrixOfWholeNumbersIsOneOfSequences) {
