@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "kernels/backend/select.h"
+
 namespace swizzle {
 namespace {
 
@@ -46,7 +48,25 @@ class Questions {
   std::map<bool (*)(const Weight&, const Problem&), bool> answers_;
 };
 
+// Without what a row asks of a weight.
+bool MayRun(const Backend& backend, const Kernel& kernel, const Problem& problem, Format format, Precision precision) {
+  const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
+  if (kernel.key.op != problem.op || !runs_here || (kernel.skips_input_zeros && !problem.input_zeros)) return false;
+  return MayStoreOperands(precision, kernel.key, problem) && TakesFormat(kernel, format) &&
+         kernel.accepts(AsRowSolves(kernel, problem));
+}
+
 }  // namespace
+
+std::vector<const Kernel*> ConversionCandidates(const Backend& backend, const Problem& problem, Storage from,
+                                                Storage to, Precision precision) {
+  std::vector<const Kernel*> candidates;
+  for (const Kernel& kernel : backend.kernels()) {
+    if (kernel.key.op != Op::kConvertLayout || kernel.key.input != from || kernel.key.output != to) continue;
+    if (MayRun(backend, kernel, problem, Format::kNone, precision)) candidates.push_back(&kernel);
+  }
+  return candidates;
+}
 
 std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& problem, const Weight* weight,
                                       Precision precision) {
@@ -54,12 +74,7 @@ std::vector<const Kernel*> Candidates(const Backend& backend, const Problem& pro
   Questions questions(weight, problem);
   std::vector<const Kernel*> candidates;
   for (const Kernel& kernel : backend.kernels()) {
-    const bool runs_here = (kernel.required_features & ~backend.features()) == 0;
-    if (kernel.skips_input_zeros && !problem.input_zeros) continue;
-    if (runs_here && kernel.key.op == problem.op && MayStoreOperands(precision, kernel.key, problem) &&
-        TakesFormat(kernel, format) && kernel.accepts(AsRowSolves(kernel, problem)) && questions.Holds(kernel)) {
-      candidates.push_back(&kernel);
-    }
+    if (MayRun(backend, kernel, problem, format, precision) && questions.Holds(kernel)) candidates.push_back(&kernel);
   }
   return candidates;
 }

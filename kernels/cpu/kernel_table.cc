@@ -141,11 +141,16 @@ constexpr Kernel kLinearDense = {
 constexpr Kernel LinearCsrFrom(decltype(Kernel::prepare) prepare) {
   return {.accepts = AcceptsOnednnLinear, .prepare = prepare, .for_plane = SameForAnyPlane, .family = "linear_csr_f32"};
 }
-constexpr Kernel kDepthwise = {
-    .accepts = AcceptsDepthwise, .prepare = PrepareDepthwise, .workspace_bytes = DepthwiseWorkspaceBytes};
+constexpr Kernel kDepthwise = {.accepts = AcceptsDepthwise,
+                               .prepare = PrepareDepthwise,
+                               .workspace_bytes = DepthwiseWorkspaceBytes,
+                               .for_plane = DepthwiseForPlane};
 constexpr Kernel kElementwise = {.accepts = AcceptsElementwise};
 constexpr Kernel kPool = {.accepts = AcceptsPool, .workspace_bytes = PoolWorkspaceBytes};
 constexpr Kernel kAttention = {.accepts = AcceptsAll, .workspace_bytes = AttentionWorkspaceBytes};
+constexpr Kernel LayerNormThat(decltype(Kernel::accepts) accepts) {
+  return {.accepts = accepts, .prepare = PrepareLayerNorm, .for_plane = SameForAnyPlane};
+}
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 
@@ -174,11 +179,11 @@ constexpr Kernel kNhwcDepthwise =
     OfAnyPlane(AcceptsNhwcDepthwise, PrepareNhwcDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
 constexpr Kernel kNhwcPairDepthwise =
     OfAnyPlane(AcceptsNhwcPairDepthwise, PrepareNhwcPairDepthwise, nullptr, HoldsBytes, "depthwise_nhwc_dense_u8");
-constexpr Kernel kLinearBytes = {.accepts = AcceptsLinearBytes, .prepare = PrepareLinearBytes, .holds = HoldsBytes};
+constexpr Kernel kLinearBytes = OfAnyPlane(AcceptsLinearBytes, PrepareLinearBytes, nullptr, HoldsBytes);
 // A kernel that quantises each position.
 constexpr Kernel OfPositions(decltype(Kernel::prepare) prepare, decltype(Kernel::holds) holds,
                              decltype(Kernel::workspace_bytes) workspace_bytes = PositionBytesWorkspace) {
-  return {.accepts = AcceptsPositionBytes, .prepare = prepare, .workspace_bytes = workspace_bytes, .holds = holds};
+  return OfAnyPlane(AcceptsPositionBytes, prepare, workspace_bytes, holds);
 }
 constexpr Kernel kPositionQuads = OfPositions(PreparePositionQuads, HoldsWidePositionBytes);
 constexpr Kernel kPositionVectors = OfPositions(PreparePositionVectors, HoldsPositionVectors);
@@ -186,10 +191,8 @@ constexpr Kernel kPositionBlockQuads = OfPositions(PreparePositionBlockQuads, Ho
 constexpr Kernel kPositionLanes = OfPositions(PreparePositionLanes, HoldsPositionBytes, PositionLanesWorkspace);
 constexpr Kernel kPositionBlocks = OfPositions(PreparePositionBlocks, HoldsPositionBytes);
 constexpr Kernel kMultiplyBytes = {.accepts = AcceptsMultiplyBytes};
-constexpr Kernel kDepthwiseBytes = {.accepts = AcceptsDepthwiseBytes,
-                                    .prepare = PrepareDepthwiseBytes,
-                                    .workspace_bytes = WindowBytesWorkspace,
-                                    .holds = HoldsBytes};
+constexpr Kernel kDepthwiseBytes =
+    OfAnyPlane(AcceptsDepthwiseBytes, PrepareDepthwiseBytes, WindowBytesWorkspace, HoldsBytes);
 
 constexpr Kernel OnednnBytes(bool (*accepts)(const Problem&)) {
   return {.accepts = accepts,
@@ -251,9 +254,10 @@ constexpr auto kRows = Join(
                                                  .holds = HoldsOnednnGroups,
                                                  .for_plane = OnednnConvForPlane},
                                                 RunOnednnConv),
-    LibraryRow<"linear_dense_f32_onednn">({Op::kConv, Format::kDense, kNchw, kNchw}, kAnyX86,
-                                          {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear},
-                                          RunOnednnLinear),
+    LibraryRow<"linear_dense_f32_onednn">(
+        {Op::kConv, Format::kDense, kNchw, kNchw}, kAnyX86,
+        {.accepts = AcceptsOnednnLinear, .prepare = PrepareOnednnLinear, .for_plane = SameForAnyPlane},
+        RunOnednnLinear),
 
     // Of equals the first is taken: where nothing is measured, oneDNN stays.
     Rows<"conv_winograd_dense", kF32>({Op::kConv, Format::kDense, kBlocked16, kBlocked16},
@@ -269,9 +273,10 @@ constexpr auto kRows = Join(
         SWIZZLE_PER_TARGET(ConvPointwise)),
 
     // Likewise the dense row before this one.
-    LibraryRow<"linear_bitmap_f32_avx512">({Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
-                                           {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap},
-                                           RunLinearBitmap),
+    LibraryRow<"linear_bitmap_f32_avx512">(
+        {Op::kConv, Format::kBitmap, kNchw, kNchw}, kAvx512,
+        {.accepts = AcceptsOnednnLinear, .prepare = PrepareLinearBitmap, .for_plane = SameForAnyPlane},
+        RunLinearBitmap),
     LibraryRow<"linear_csr_f32_avx512">({Op::kConv, Format::kCsr, kNchw, kNchw}, kAvx512,
                                         LinearCsrFrom(PrepareLinearCsrAvx512), N_AVX3::LinearCsr),
     LibraryRow<"linear_csr_f32_avx2">({Op::kConv, Format::kCsr, kNchw, kNchw}, kAvx2,
@@ -315,11 +320,9 @@ constexpr auto kRows = Join(
     // Token sequences.
     Rows<"embedding_dense", kF32>({Op::kEmbedding, Format::kDense, kNchw, kNchw},
                                   {.accepts = AcceptsAll, .prepare = PrepareEmbedding}, &RunEmbedding),
-    RowsInLayout<"layer_norm", "_dense", kNchw>(Op::kLayerNorm, Format::kDense,
-                                                {.accepts = AcceptsLayerNormOfRows, .prepare = PrepareLayerNorm},
+    RowsInLayout<"layer_norm", "_dense", kNchw>(Op::kLayerNorm, Format::kDense, LayerNormThat(AcceptsLayerNormOfRows),
                                                 SWIZZLE_PER_TARGET(LayerNorm)),
-    RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense,
-                                                  {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
+    RowsInLayout<"layer_norm", "_dense", kPanels>(Op::kLayerNorm, Format::kDense, LayerNormThat(AcceptsLayerNorm),
                                                   SWIZZLE_PER_TARGET(LayerNorm)),
     // Before the others, for plans that measure nothing.
     LibraryRow<"attention_panels_f32_avx512bf16">(
@@ -420,8 +423,7 @@ constexpr auto kRows = Join(
     PlainByteRows<"scale_full_panels_u8", kFullU8>(Op::kScale, kMultiplyBytes, SWIZZLE_PER_TARGET(ScaleBytes)),
     PlainByteRows<"scale_nhwc_u8", kNhwcU8>(Op::kScale, kMultiplyBytes, SWIZZLE_PER_TARGET(ScaleBytes)),
     TargetRows<"layer_norm_panels_dense_f32_u8">({Op::kLayerNorm, Format::kDense, DType::kFloat32, kPanelsF32, kFullU8},
-                                                 {.accepts = AcceptsLayerNormToBytes, .prepare = PrepareLayerNorm},
-                                                 SWIZZLE_PER_TARGET(LayerNorm)),
+                                                 LayerNormThat(AcceptsLayerNormToBytes), SWIZZLE_PER_TARGET(LayerNorm)),
     FunctionByteRows<"function_nchw_u8", kNchwU8>(), FunctionByteRows<"function_full_panels_u8", kFullU8>(),
     FunctionByteRows<"function_nhwc_u8", kNhwcU8>(),
     ByteRow<"concat_nchw_u8", kNchwU8>(Op::kConcat, {.accepts = AcceptsConcatBytes}, &RunConcat),

@@ -1,23 +1,26 @@
 #include "model_loader/fallback/steady_values.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace swizzle::fallback {
+namespace {
+
+// What a set of shapes and its list take beside the values' elements, about.
+constexpr int64_t kEntryBytes = 256, kValueBytes = 128;
+
+}  // namespace
 
 std::shared_ptr<const SteadyValues::Values> SteadyValues::Find(const Shapes& shapes) {
   MutexLock lock(mutex_);
-  const auto found = std::ranges::find(entries_, shapes, &Entry::shapes);
-  if (found == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found);
-  return found->values;
+  const std::shared_ptr<const Values>* const found = kept_.Find(shapes);
+  return found == nullptr ? nullptr : *found;
 }
 
 void SteadyValues::Keep(const Shapes& shapes, const Values& values) {
-  int64_t bytes = 0;
+  int64_t bytes = kEntryBytes;
   for (const auto& [value, array] : values) {
     if (array.IsSequence() || array.HasStrings()) return;
-    bytes += array.bytes() + kSlackBytes;
+    bytes += array.bytes() + kSlackBytes + kValueBytes;
   }
   if (bytes > kMostBytes) return;
   // A run's memory lends its blocks to the next one; these stay.
@@ -30,13 +33,8 @@ void SteadyValues::Keep(const Shapes& shapes, const Values& values) {
     kept->emplace_back(value, *std::move(copy));
   }
   MutexLock lock(mutex_);
-  if (std::ranges::find(entries_, shapes, &Entry::shapes) != entries_.end()) return;  // another run was faster
-  entries_.push_front({shapes, std::move(kept), bytes});
-  bytes_ += bytes;
-  while (entries_.size() > kMostShapes || bytes_ > kMostBytes) {
-    bytes_ -= entries_.back().bytes;
-    entries_.pop_back();
-  }
+  if (kept_.Find(shapes) != nullptr) return;  // another run was faster
+  kept_.Keep(shapes, std::move(kept), bytes);
 }
 
 }  // namespace swizzle::fallback

@@ -17,7 +17,9 @@ namespace {
 
 // The batch sizes that have an arena layout of their own: powers of two, and the largest. Where there are sequences
 // tokens are what counts: a batch of so many has that many rows at most.
-std::vector<BatchSize> ArenaSizes(BatchSize max, bool sequences) {
+std::vector<BatchSize> ArenaSizes(const AssembledFor& batches, bool sequences) {
+  const BatchSize max = batches.largest;
+  if (!batches.smaller_arenas) return {max};
   std::vector<BatchSize> sizes;
   const int64_t most = sequences ? max.tokens : max.rows;
   for (int64_t size = 1; size < most; size *= 2) sizes.emplace_back(std::min(size, max.rows), size);
@@ -178,7 +180,7 @@ int ListFor(BatchSize size, bool sequences, const std::vector<BucketChoice>& cho
 
 }  // namespace
 
-Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSettings settings,
+Assembly Assemble(Backend& backend, Network network, AssembledFor batches, RunSettings settings,
                   const std::vector<BucketChoice>& choices, const PreparedWeights& weights, const WeightFacts& facts) {
   ProgramParts parts;
   Assembly assembly;
@@ -192,12 +194,13 @@ Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSett
   }
   for (const Step& step : parts.lists.back().steps) assembly.conversions += step.layer < 0;
   const bool sequences = network.sequences.has_value();
-  for (BatchSize size : ArenaSizes(max_size, sequences)) {
+  for (BatchSize size : ArenaSizes(batches, sequences)) {
     const int list = ListFor(size, sequences, choices);
     parts.buckets.push_back(LayOut(parts.lists[list], list, size));
   }
   // Batches come in parts where the host runs them.
-  if (HasHostMemory(backend) && !sequences && max_size.rows > 1 && network.batch_size == 0) SetTails(parts.lists);
+  if (HasHostMemory(backend) && !sequences && batches.largest.rows > 1 && network.batch_size == 0)
+    SetTails(parts.lists);
   parts.id_limits = facts.id_limits;
   parts.position_limit = facts.position_limit;
   parts.threads = settings.threads;

@@ -22,6 +22,12 @@ struct BucketChoice {
   std::vector<Candidate> layers;
 };
 
+// The batches that a program runs.
+struct AssembledFor {
+  BatchSize largest;
+  bool smaller_arenas = true;  // whether those of fewer rows have arenas of their own, by powers of two
+};
+
 struct Assembly {
   std::shared_ptr<const Program> program;
   int conversions = 0;  // in the list for the largest batches
@@ -30,7 +36,7 @@ struct Assembly {
 
 // Takes the network, whose weights may be gone. choices: by rising size; the last serves all that are larger, too.
 // REQUIRES: `weights` holds what the choices take.
-Assembly Assemble(Backend& backend, Network network, BatchSize max_size, RunSettings settings,
+Assembly Assemble(Backend& backend, Network network, AssembledFor batches, RunSettings settings,
                   const std::vector<BucketChoice>& choices, const PreparedWeights& weights, const WeightFacts& facts);
 
 }  // namespace swizzle

@@ -62,6 +62,7 @@ class NetworkTuner final : public PlanTuner {
     options.tuning_budget = budget;
     if (!HasHostMemory(backend_)) options.make_watch = nullptr;  // its thread sleeps while the device runs
     const PreparedWeights weights_before = *materials_.weights;
+    const std::shared_ptr<const Blueprint> blueprint_before = materials_.blueprint;
     const absl::Duration give_up = gate.Spent() + budget * kPatience;
     const int64_t algorithms_before = CountAlgorithms(backend_);
     SWIZZLE_ASSIGN_OR_RETURN(auto plan, MakePlan(materials_, backend_, options));
@@ -75,24 +76,23 @@ class NetworkTuner final : public PlanTuner {
         ratios.ok() && (by_chance ? differs && report.untimed == 0 : !ratios->empty() && IsFaster(*ratios));
     if (!is_better) {
       materials_.weights = weights_before;
+      materials_.blueprint = blueprint_before;
       SWIZZLE_RETURN_IF_ERROR(ratios);
       if (CountAlgorithms(backend_) == algorithms_before) return tuned;
       tuned.better = running_;  // to be recorded again
-      tuned.weights = Weights();
+      tuned.blueprint = materials_.blueprint;
       return tuned;
     }
     double log_gain = 0.0;
     for (const TimeRatio& ratio : *ratios) log_gain += std::log(ratio.median) / static_cast<double>(ratios->size());
     tuned.gain = 1.0 - std::exp(log_gain);
     tuned.better = running_ = std::move(plan);
-    tuned.weights = Weights();
+    tuned.blueprint = materials_.blueprint;
     return tuned;
   }
 
   // Of the plan that runs.
-  std::shared_ptr<const PreparedWeights> Weights() const {
-    return std::make_shared<const PreparedWeights>(*materials_.weights);
-  }
+  const std::shared_ptr<const Blueprint>& blueprint() const { return materials_.blueprint; }
 
  private:
   StatusOr<std::vector<TimeRatio>> Race(const Plan& plan, const PlanOptions& options, absl::Duration give_up) {
@@ -115,12 +115,15 @@ class NetworkTuner final : public PlanTuner {
 }  // namespace
 
 StatusOr<TunablePlan> MakeTunablePlan(Network network, Backend& backend, const PlanOptions& options) {
-  PlanMaterials materials(std::move(network));
+  return MakeTunablePlan(PlanMaterials(std::move(network)), backend, options);
+}
+
+StatusOr<TunablePlan> MakeTunablePlan(PlanMaterials materials, Backend& backend, const PlanOptions& options) {
   materials.keep = true;
   auto tuner = std::make_unique<NetworkTuner>(std::move(materials), backend, options);
   TunablePlan tunable;
   SWIZZLE_ASSIGN_OR_RETURN(tunable.plan, tuner->MakeFirst());
-  tunable.weights = tuner->Weights();
+  tunable.blueprint = tuner->blueprint();
   if (tunable.plan->report().untimed > 0) tunable.tuner = std::move(tuner);
   if (tunable.tuner == nullptr) tuner = nullptr, malloc_trim(0);
   return tunable;

@@ -14,15 +14,17 @@
 #include "kernels/measure/measure_gate.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/choose/plan_options.h"
-#include "model_loader/plan/prepared_weights.h"
 #include "model_loader/plan/run/plan.h"
 
 namespace swizzle {
 
+class Blueprint;
+struct PlanMaterials;
+
 struct Tuned {
-  std::shared_ptr<const Plan> better = nullptr;  // null: the plan that runs is as good, as far as could be told
-  std::shared_ptr<const PreparedWeights> weights = nullptr;  // of `better`
-  int replaced = 0;   // plans that the tuner has put in the places of others itself
+  std::shared_ptr<const Plan> better = nullptr;          // null: the plan that runs is as good, as far as could be told
+  std::shared_ptr<const Blueprint> blueprint = nullptr;  // that `better` leaves, if it does
+  int replaced = 0;                                      // plans that the tuner has put in the places of others itself
   double gain = 0.0;  // of the time of the plan before, in the mean of batch sizes; of `better`, or of those replaced
   int timed_now = 0;  // measurements made
   int suspect = 0;    // disturbed ones, that should be made again
@@ -45,13 +47,15 @@ class PlanTuner {
 
 struct TunablePlan {
   std::shared_ptr<const Plan> plan;
-  std::shared_ptr<const PreparedWeights> weights;  // as the plan's kernels hold them, for plans that share them
-  std::unique_ptr<PlanTuner> tuner;                // null: all was known
+  std::shared_ptr<const Blueprint> blueprint;  // for plans that share its weights; null: it leaves none
+  std::unique_ptr<PlanTuner> tuner;            // null: all was known
 };
 
 // Measures nothing now; of the options, the tuning budget and the gate are the tuner's. `backend` and the tuning cache
 // outlive both. Errors are MakePlan's.
 StatusOr<TunablePlan> MakeTunablePlan(Network network, Backend& backend, const PlanOptions& options);
+// The same, of these materials.
+StatusOr<TunablePlan> MakeTunablePlan(PlanMaterials materials, Backend& backend, const PlanOptions& options);
 
 }  // namespace swizzle
 

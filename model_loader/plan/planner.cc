@@ -16,6 +16,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/base/mutex.h"
 #include "model_loader/plan/assemble.h"
+#include "model_loader/plan/blueprint.h"
 #include "model_loader/plan/choose/candidates.h"
 #include "model_loader/plan/choose/kernel_choice.h"
 #include "model_loader/plan/choose/measured_sizes.h"
@@ -50,17 +51,16 @@ int64_t CountOf(const Network& network, BatchSize size) { return network.sequenc
 // Makes one plan: measures, chooses, prepares weights and puts the program together. Used once.
 class Planner {
  public:
-  // What outlives this: all but the options, and `watch`, which may be null.
-  Planner(PlanMaterials& materials, Backend& backend, Stream& stream, MachineWatch* watch, BatchSize max_size,
-          const PlanOptions& options)
-      : network_(materials.network),
-        held_weights_(materials.weights),
+  // What outlives this: all but the options, and what `on` names.
+  Planner(PlanMaterials& materials, Backend& backend, MeasuredOn on, BatchSize max_size, const PlanOptions& options)
+      : materials_(materials),
+        network_(materials.network),
         keeps_weights_(materials.keep),
         backend_(backend),
         max_size_(max_size),
         options_(options),
-        settings_{stream.threads(), options.precision},
-        measurer_(backend, stream, watch,
+        settings_{on.threads, options.precision},
+        measurer_(backend, on,
                   MeasuredSizes(network_, max_size,
                                 MeasuredCounts(network_, max_size, !HasHostMemory(backend), options.measured_batches)),
                   options),
@@ -77,14 +77,15 @@ class Planner {
     SWIZZLE_ASSIGN_OR_RETURN(common_, ChooseKernels(network_, candidates_, conversion_times_));
     if (!other_planes_) SWIZZLE_RETURN_IF_ERROR(ChooseBlockings());
     const WeightFacts facts(network_);
+    std::vector<WeightShape> shapes = WeightShapes();
     PlanReport report = StartReport();
     SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
     SWIZZLE_ASSIGN_OR_RETURN(std::vector<BucketChoice> choices, ChooseByBucket());
-    Assembly assembly = Assemble(backend_, Bare(), max_size_, settings_, choices, weights_, facts);
+    Assembly assembly = Assemble(backend_, Bare(), {max_size_}, settings_, choices, weights_, facts);
     if (choices.size() > 1 && !assembly.program->has_tail()) {
       // Parts of a batch gain more from a tail than sizes do from kernels of their own.
       std::vector<BucketChoice> alike = {CommonBucket()};
-      Assembly common = Assemble(backend_, Bare(), max_size_, settings_, alike, weights_, facts);
+      Assembly common = Assemble(backend_, Bare(), {max_size_}, settings_, alike, weights_, facts);
       if (common.program->has_tail()) {
         std::tie(assembly, choices) = std::tuple(std::move(common), std::move(alike));
       }
@@ -94,7 +95,11 @@ class Planner {
     report.conversions = assembly.conversions;
     SWIZZLE_ASSIGN_OR_RETURN(auto plan, Finish(assembly, std::move(report)));
     weights_.Detach();
-    held_weights_ = std::move(weights_);
+    materials_.weights = std::move(weights_);
+    if (materials_.leaves_blueprint) {
+      materials_.blueprint = std::make_shared<const Blueprint>(backend_, settings_, Bare(), std::move(shapes),
+                                                               candidates_, *materials_.weights);
+    }
     return plan;
   }
 
@@ -209,6 +214,16 @@ class Planner {
     }
   }
 
+  // By layer, where somebody will ask.
+  std::vector<WeightShape> WeightShapes() const {
+    std::vector<WeightShape> shapes;
+    for (size_t i = 0; materials_.leaves_blueprint && i < network_.layers.size(); ++i) {
+      const int weight = network_.layers[i].weight;
+      shapes.push_back(weight < 0 ? WeightShape() : WeightShape(network_.weights[weight]));
+    }
+    return shapes;
+  }
+
   // The network without its weights.
   Network Bare() {
     std::vector<Weight> weights = std::exchange(network_.weights, {});
@@ -289,6 +304,7 @@ class Planner {
       return NewDevicePlan(**device, assembly.program, std::move(report));
     }
     HostBackend& host = *std::get<HostBackend*>(kind);
+    if (other_planes_) return NewHostPlan(host, assembly.program, {}, std::move(report));
     SWIZZLE_ASSIGN_OR_RETURN(HostTuning tuning, TuneOnHost(host, assembly, report, options_));
     report.micro_batch = tuning.micro_batch;
     report.small_batch = tuning.serial.most;
@@ -303,8 +319,8 @@ class Planner {
     return NewHostPlan(host, assembly.program, std::move(tuning.serial), std::move(report));
   }
 
+  PlanMaterials& materials_;  // whose weights are those of the plan before, then of this one
   Network& network_;
-  std::optional<PreparedWeights>& held_weights_;  // of the plan before, then of this one
   const bool keeps_weights_;
   Backend& backend_;
   const BatchSize max_size_;
@@ -335,17 +351,21 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend
   SWIZZLE_RETURN_IF_ERROR(CheckComputes(backend, options.precision));
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(materials.network, options));
   if (HasHostMemory(backend)) FuseHostFunctions(materials.network);
-  const bool watches =
-      options.make_watch != nullptr && HasHostMemory(backend) && options.tuning_budget > absl::ZeroDuration();
+  const bool measures = options.tuning_budget > absl::ZeroDuration(), on_host = HasHostMemory(backend);
+  const bool watches = options.make_watch != nullptr && on_host && measures;
   const std::set<int> threads_before = watches ? ThreadIds() : std::set<int>();
-  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(options.threads));
+  std::unique_ptr<Stream> stream;
+  if (measures || (on_host && options.threads == 0)) {  // which knows how many threads "all" are
+    SWIZZLE_ASSIGN_OR_RETURN(stream, backend.NewStream(options.threads));
+  }
   const auto watch = watches ? options.make_watch(threads_before) : nullptr;
+  const int threads = stream != nullptr ? stream->threads() : on_host ? options.threads : 1;
   AlgorithmChoices* const algorithms = options.tuning_cache == nullptr ? nullptr : ChoicesOf(backend);
   if (algorithms != nullptr) options.tuning_cache->GiveChoices(*algorithms);
-  auto plan = Planner(materials, backend, *stream, watch.get(), max_size, options).Make();
+  auto plan = Planner(materials, backend, {stream.get(), watch.get(), threads}, max_size, options).Make();
   if (algorithms != nullptr) options.tuning_cache->TakeChoices(*algorithms);
   // Layouts of rejected candidates are gone, and weights that are not kept; their pages are given back.
-  if (options.tuning_budget > absl::ZeroDuration() || !materials.keep) malloc_trim(0);
+  if (measures || (!materials.keep && !materials.other_planes)) malloc_trim(0);
   return plan;
 }
 

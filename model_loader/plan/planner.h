@@ -13,6 +13,8 @@
 
 namespace swizzle {
 
+class Blueprint;
+
 // UNIMPLEMENTED, which every plan then is, where the backend does not compute in this precision.
 Status CheckComputes(const Backend& backend, Precision precision);
 
@@ -28,6 +30,8 @@ struct PlanMaterials {
   Network network;                         // with the layers of plans
   bool keep = false;                       // the network's weights, for plans to come
   std::optional<PreparedWeights> weights;  // of the plan that was made last, or of `other_planes`
+  bool leaves_blueprint = false;
+  std::shared_ptr<const Blueprint> blueprint;  // of the plan that was made last, where it leaves one
   // That plan is of a network which differs from this one in the planes of its values alone. Layers of which it holds
   // forms that do for this one's planes, too, read these.
   bool other_planes = false;

@@ -8,8 +8,7 @@ namespace swizzle {
 Status PreparedWeights::Prepare(size_t layer, const Candidate& candidate, const Weight& weight,
                                 const Problem& problem) {
   if (!TakesWeight(candidate) || Find(layer, candidate) != nullptr) return absl::OkStatus();
-  Problem blocked = AsRowSolves(*candidate.kernel, problem);
-  blocked.blocking = candidate.blocking;
+  const Problem blocked = FormProblem(candidate, problem);
   Form form{candidate, nullptr};
   SWIZZLE_ASSIGN_OR_RETURN(form.weight, FromOthers(layer, candidate, blocked));
   if (form.weight != nullptr) {
@@ -21,6 +20,22 @@ Status PreparedWeights::Prepare(size_t layer, const Candidate& candidate, const 
   return absl::OkStatus();
 }
 
+StatusOr<bool> PreparedWeights::PrepareFromOthers(size_t layer, const Candidate& candidate, const Problem& problem) {
+  if (!TakesWeight(candidate) || Find(layer, candidate) != nullptr) return true;
+  Form form{candidate, nullptr};
+  SWIZZLE_ASSIGN_OR_RETURN(form.weight, FromOthers(layer, candidate, FormProblem(candidate, problem)));
+  if (form.weight == nullptr) return false;
+  form.shared = form.weight == others_.of->Find(layer, candidate);
+  layers_[layer].push_back(std::move(form));
+  return true;
+}
+
+Problem PreparedWeights::FormProblem(const Candidate& candidate, const Problem& problem) {
+  Problem blocked = AsRowSolves(*candidate.kernel, problem);
+  blocked.blocking = candidate.blocking;
+  return blocked;
+}
+
 StatusOr<SharedWeight> PreparedWeights::FromOthers(size_t layer, const Candidate& candidate,
                                                    const Problem& problem) const {
   SharedWeight form = others_.of == nullptr ? nullptr : others_.of->Find(layer, candidate);
@@ -30,9 +45,12 @@ StatusOr<SharedWeight> PreparedWeights::FromOthers(size_t layer, const Candidate
 }
 
 bool PreparedWeights::FollowOthers(size_t layer, Candidate& candidate) const {
-  if (others_.of == nullptr || !others_.other_planes || !TakesWeight(candidate)) return false;
-  if (candidate.kernel->for_plane == nullptr) return false;
-  for (const Form& form : others_.of->layers_[layer]) {
+  return others_.of != nullptr && others_.other_planes && others_.of->FollowHeld(layer, candidate);
+}
+
+bool PreparedWeights::FollowHeld(size_t layer, Candidate& candidate) const {
+  if (!TakesWeight(candidate) || candidate.kernel->for_plane == nullptr) return false;
+  for (const Form& form : layers_[layer]) {
     candidate.blocking = form.reader.blocking;
     if (ReadSameForm(form.reader, candidate)) return true;
   }

@@ -28,9 +28,13 @@ class PreparedWeights {
 
   // Makes the form that `candidate`, of this layer, reads, unless it is there, or the kernel takes none.
   Status Prepare(size_t layer, const Candidate& candidate, const Weight& weight, const Problem& problem);
+  // The same of a form that the others hold, which are of other planes; false where they hold none that does.
+  StatusOr<bool> PrepareFromOthers(size_t layer, const Candidate& candidate, const Problem& problem);
   // Whether the others, of other planes, hold a form for this kernel, whatever its blocking, which is then the
   // candidate's.
   bool FollowOthers(size_t layer, Candidate& candidate) const;
+  // The same of what this holds, for plans of other planes.
+  bool FollowHeld(size_t layer, Candidate& candidate) const;
   // Others are not asked any more.
   void Detach() { others_ = {}; }
   // Forgets that form.
@@ -53,6 +57,8 @@ class PreparedWeights {
     bool shared = false;
   };
 
+  // The problem of the form that a candidate reads.
+  static Problem FormProblem(const Candidate& candidate, const Problem& problem);
   // Of the others' form, which may not do. Null where it doesn't.
   StatusOr<SharedWeight> FromOthers(size_t layer, const Candidate& candidate, const Problem& problem) const;
 

@@ -31,6 +31,13 @@ WeightFacts::WeightFacts(const Network& network) : position_limit(network.Lookup
   }
 }
 
+WeightFacts WeightFacts::None(const Network& network) {
+  WeightFacts none;
+  none.patterns.resize(network.layers.size());
+  none.id_limits.resize(network.inputs.size());
+  return none;
+}
+
 uint64_t ContentHash(const Network& network) {
   ContentSink sink;
   for (const Layer& layer : network.layers) {

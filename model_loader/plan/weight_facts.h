@@ -11,10 +11,15 @@ namespace swizzle {
 
 struct WeightFacts {
   explicit WeightFacts(const Network& network);
+  // As if there were no weights: of a plan that nothing is measured for, and whose requests nobody checks.
+  static WeightFacts None(const Network& network);
 
   std::vector<uint64_t> patterns;  // PatternHash, by layer; 0 where it has no weight
   std::vector<int64_t> id_limits;  // Plan::IdLimit, by input
   int64_t position_limit = 0;      // Plan::PositionLimit
+
+ private:
+  WeightFacts() = default;
 };
 
 // Of what the layers' weights hold, values and biases included. Networks of one hash have the same weights in the same

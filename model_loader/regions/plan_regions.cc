@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "model_loader/regions/largest_batch.h"
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
+#include "model_loader/regions/row_planner.h"
 #include "model_loader/regions/shape_flow.h"
 
 namespace swizzle::regions {
@@ -143,29 +145,20 @@ class RegionPlanner {
     const uint64_t content = takes_all ? 0 : ContentHash(*network);
     const PlanOptions options =
         OptionsOf(*network, region.form, place_, VectorsOfARow(region.inputs.front()), options_);
-    auto plan = Planned(*std::move(network), options);
+    auto plan = Planned(*std::move(network), options, !takes_all);
     if (!plan.ok()) return Refused(plan.status());
-    std::unique_ptr<ShapePlans> others;
-    if (!takes_all) others = std::make_unique<ShapePlans>(MakerOf(region, content), std::move(plan->weights));
+    std::shared_ptr<ShapePlans> others;
+    if (!takes_all) others = OthersOf(region, *plan, content);
     auto made = Keep(region.form, *std::move(plan), std::move(others));
     division.parts.push_back({region.nodes, region.inputs, region.outputs, std::move(made), takes_all});
     return true;
   }
 
-  std::shared_ptr<const PlannedRegion> Keep(Form form, TunablePlan plan, std::unique_ptr<ShapePlans> others) {
+  std::shared_ptr<const PlannedRegion> Keep(Form form, TunablePlan plan, std::shared_ptr<ShapePlans> others) {
     auto made = std::make_shared<PlannedRegion>(form, place_, std::move(plan.plan), std::move(others));
     planned.push_back(made);
     if (plan.tuner != nullptr) tunables.push_back({std::move(made), std::move(plan.tuner)});
     return planned.back();
-  }
-
-  // `vectors`: VectorsOfARow.
-  static PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, int64_t vectors,
-                               PlanOptions options) {
-    options.max_batch = LargestBatch(network, form, place);
-    if (form == Form::kVectors) options.measured_batches = {vectors, kMostRows};
-    if (form == Form::kVectors && place == fallback::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);
-    return options;
   }
 
   // How many vectors of the value one row of the model's batch has, where that is known and few, else a middling
@@ -183,49 +176,30 @@ class RegionPlanner {
     return of_row >= 1 && of_row <= kFew && place_ == fallback::Place::kHost ? of_row : kMiddling;
   }
 
-  StatusOr<TunablePlan> Planned(Network network, PlanOptions options) const {
+  StatusOr<TunablePlan> Planned(Network network, PlanOptions options, bool leaves_blueprint = false) const {
     if (shared_times_ != nullptr) options.tuning_cache = shared_times_;
-    if (tunable_) return MakeTunablePlan(std::move(network), backend_, options);
     PlanMaterials materials(std::move(network));
+    materials.leaves_blueprint = leaves_blueprint;
+    if (tunable_) return MakeTunablePlan(std::move(materials), backend_, options);
     TunablePlan fixed;
     SWIZZLE_ASSIGN_OR_RETURN(fixed.plan, MakePlan(materials, backend_, options));
-    fixed.weights = std::make_shared<const PreparedWeights>(*std::move(materials.weights));
+    fixed.blueprint = std::move(materials.blueprint);
     return fixed;
   }
 
-  // Of plans for rows that are not as in the survey. They share the weights of the region's own plan, whose network's
-  // ContentHash is `content`, and so the kernels that were measured for it; they keep the region's constants, not the
-  // program's.
-  ShapePlans::MakePlanFor MakerOf(const Region& region, uint64_t content) {
-    if (shared_graph_ == nullptr) shared_graph_ = std::make_shared<const Graph>(graph_);
-    auto survey = std::make_shared<Survey>(survey_);
-    std::set<int> read;
-    for (const int node : region.nodes) {
-      const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
-      read.insert(inputs.begin(), inputs.end());
-    }
-    std::erase_if(survey->known, [&](const auto& known) { return !read.contains(known.first); });
-    survey->shapes.assign(survey->shapes.size(), std::nullopt);
-    PlanOptions options = options_;
-    options.tuning_budget = absl::ZeroDuration();
-    options.progress = nullptr;
-    return [graph = shared_graph_, survey, region, options, content, place = place_, backend = &backend_,
-            vectors = VectorsOfARow(region.inputs.front())](
-               const RowShapes& rows, const PreparedWeights& held) -> StatusOr<std::shared_ptr<const Plan>> {
-      Survey now = *survey;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        Shape shape = rows[i];
-        shape.insert(shape.begin(), 1);
-        now.shapes[static_cast<size_t>(region.inputs[i])] = std::move(shape);
-      }
-      SWIZZLE_ASSIGN_OR_RETURN(Network network, NetworkOf(*graph, now, region));
-      const PlanOptions of_shape = OptionsOf(network, region.form, place, vectors, options);
-      const bool alike = ContentHash(network) == content;
-      PlanMaterials materials(std::move(network));
-      if (alike) materials.weights = held;
-      materials.other_planes = alike;
-      return MakePlan(materials, *backend, of_shape);
+  // Of rows that are not as in the survey; regions that are alike have plans in common. `content`: ContentHash of the
+  // region's network.
+  std::shared_ptr<ShapePlans> OthersOf(const Region& region, const TunablePlan& plan, uint64_t content) {
+    Excerpt excerpt = ExcerptOf(graph_, survey_, region);
+    std::shared_ptr<ShapePlans>& others = others_[FingerprintOf(excerpt)];
+    if (others != nullptr) return others;
+    RowPlanner::Settings settings{place_, VectorsOfARow(region.inputs.front()), options_, content};
+    auto planner =
+        std::make_shared<const RowPlanner>(std::move(excerpt), backend_, plan.plan->network(), std::move(settings));
+    const auto make = [planner](const RowShapes& rows, int64_t batch, const Blueprint& held) {
+      return planner->PlanFor(rows, batch, held);
     };
+    return others = std::make_shared<ShapePlans>(make, plan.blueprint, store_);
   }
 
   // Whether rows are the same in every run.
@@ -244,13 +218,15 @@ class RegionPlanner {
   const PlanOptions& options_;
   bool tunable_ = false;
   TuningCache* shared_times_ = nullptr;
-  std::shared_ptr<const Graph> shared_graph_;  // a copy that outlives this; null: nothing needs it yet
+  const std::shared_ptr<PlanStore> store_ = std::make_shared<PlanStore>();
+  std::map<std::string, std::shared_ptr<ShapePlans>> others_;  // by fingerprint
 };
 
-// Errors say why nothing of the program can be planned.
-StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int threads,
+// `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned.
+StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int& threads,
                            const fallback::Limits& limits) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(threads));
+  threads = stream->threads();
   SWIZZLE_ASSIGN_OR_RETURN(Survey survey, SurveyProgram(program, *stream, limits));
   if (ReadsTooOften(program.graph(), survey)) return Unimplemented("it reads its constants many times over");
   return survey;
@@ -284,22 +260,14 @@ std::vector<std::pair<int, RecurrentLayers>> RecurrencesOf(const Graph& graph, c
   return recurrences;
 }
 
-Status AddRecurrences(std::vector<std::pair<int, RecurrentLayers>> recurrences, Backend& host, int threads,
-                      RegionPlanner& planner) {
-  if (recurrences.empty()) return {};
-  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, host.NewStream(threads));
-  for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), stream->threads());
-  return {};
-}
-
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
                                  const fallback::Limits& limits, bool tunable) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, options.threads, limits));
+  PlanOptions of_one = options;
+  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, limits));
   const Graph& graph = program->graph();
   const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
   std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
-  PlanOptions of_one = options;
   RegionPlanner planner(*program, survey, backends, of_one);
   const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));
   std::vector<std::pair<int, RecurrentLayers>> recurrences;
@@ -314,7 +282,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
     planner.MakeTunable(times.get());
   }
   for (const Region& region : regions) planner.Add(region);
-  SWIZZLE_RETURN_IF_ERROR(AddRecurrences(std::move(recurrences), backends.host, options.threads, planner));
+  for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), of_one.threads);
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
   if (place == fallback::Place::kHost) planner.division.steady = SteadyNodes(graph);

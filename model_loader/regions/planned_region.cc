@@ -1,10 +1,13 @@
 #include "model_loader/regions/planned_region.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/integers.h"
+#include "model_loader/regions/largest_batch.h"
 
 namespace swizzle::regions {
 
@@ -28,6 +31,12 @@ std::optional<Shape> PlannedRegion::LeadingOf(const Network& network, std::span<
   return leading;
 }
 
+// A device's plans are for all that they take: each would have weights of its own.
+int64_t PlannedRegion::BatchOf(int64_t rows) const {
+  if (place_ != fallback::Place::kHost) return std::numeric_limits<int64_t>::max();
+  return std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), kMostRows);
+}
+
 StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
                                                     Stream& stream, StepGate* gate) const {
   if (place_ != fallback::Place::kHost) return std::nullopt;
@@ -45,12 +54,12 @@ StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inp
   std::shared_ptr<const Plan> plan = this->plan();
   const std::optional<Shape> leading = LeadingOf(plan->network(), inputs, row_shapes);
   if (!leading) return std::nullopt;
-  if (!std::ranges::equal(row_shapes, plan->network().inputs, {}, {}, &NetworkPort::dims)) {
-    plan = others_ == nullptr ? nullptr : others_->Find(row_shapes);
-  }
-  if (plan == nullptr) return std::nullopt;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, ElementCount(*leading));
   if (rows == 0) return std::nullopt;
+  if (!std::ranges::equal(row_shapes, plan->network().inputs, {}, {}, &NetworkPort::dims)) {
+    plan = others_ == nullptr ? nullptr : others_->Find(row_shapes, BatchOf(rows));
+  }
+  if (plan == nullptr) return std::nullopt;
   const int64_t parts = CeilDiv(rows, plan->max_batch());
   // A device's kernels read and write whole packs of 16 bytes, which parts of any number of rows would not start on.
   const int64_t most = place_ == fallback::Place::kHost || parts == 1 ? CeilDiv(rows, parts) : plan->max_batch();

@@ -21,9 +21,9 @@ namespace swizzle::regions {
 // Thread-safe.
 class PlannedRegion final : public fallback::Part {
  public:
-  // `place`: where the plan computes. `others`, for rows of other shapes, may be null: then inputs of such are not
-  // taken.
-  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
+  // `place`: where the plan computes. `others`, for rows of other shapes, may be those of several regions alike, or
+  // null: then inputs of such are not taken.
+  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::shared_ptr<ShapePlans> others)
       : form_(form), place_(place), others_(std::move(others)), plan_(std::move(plan)) {}
 
   // Of the rows that the region was found with.
@@ -31,10 +31,10 @@ class PlannedRegion final : public fallback::Part {
     MutexLock lock(mutex_);
     return plan_;
   }
-  // Runs another plan of the same network from now on, which holds its weights so; null only where rows of other shapes
-  // are not taken.
-  void Replace(std::shared_ptr<const Plan> plan, std::shared_ptr<const PreparedWeights> weights) {
-    if (others_ != nullptr) others_->Follow(std::move(weights));
+  // Runs another plan of the same network from now on, which leaves this; null only where rows of other shapes are not
+  // taken.
+  void Replace(std::shared_ptr<const Plan> plan, std::shared_ptr<const Blueprint> blueprint) {
+    if (others_ != nullptr) others_->Follow(std::move(blueprint));
     {
       MutexLock lock(mutex_);
       plan_ = std::move(plan);
@@ -61,9 +61,12 @@ class PlannedRegion final : public fallback::Part {
   std::optional<Shape> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
                                  RowShapes& rows) const;
 
+  // For how many rows a plan of other shapes is made, where a batch has so many.
+  int64_t BatchOf(int64_t rows) const;
+
   const Form form_;
   const fallback::Place place_;
-  const std::unique_ptr<ShapePlans> others_;
+  const std::shared_ptr<ShapePlans> others_;
   std::atomic<uint64_t> version_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);

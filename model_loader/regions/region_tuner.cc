@@ -18,7 +18,7 @@ StatusOr<Tuned> RegionTuner::Tune(MeasureGate& gate, absl::Duration budget) {
     all.suspect += tuned.suspect;
     all.untimed += tuned.untimed;
     if (tuned.better == nullptr) continue;
-    tunable.region->Replace(tuned.better, tuned.weights);
+    tunable.region->Replace(tuned.better, tuned.blueprint);
     ++all.replaced;
     all.gain += tuned.gain / static_cast<double>(tunables_.size());
   }

@@ -1,6 +1,7 @@
 #include "kernels/cpu/window/depthwise_dense.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cpu/window/shifted_planes.h"
 #include "kernels/cpu/window/window_tiles.h"
@@ -162,13 +163,23 @@ bool IsSame3x3(const Problem& problem) {
          problem.input.height == problem.output.height && problem.input.width == problem.output.width;
 }
 
-DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem)
-    : pitch_(weight.cols() + 1), values_(weight.rows() * pitch_) {
+DepthwiseWeight::DepthwiseWeight(const Weight& weight, const Problem& problem) : pitch_(weight.cols() + 1) {
   const DenseMatrix matrix = weight.ToDense();
+  std::vector<float> values(static_cast<size_t>(matrix.rows * pitch_));
   for (int64_t row = 0; row < matrix.rows; ++row) {
-    std::copy_n(matrix.values.begin() + row * matrix.cols, matrix.cols, values_.begin() + row * pitch_);
-    if (!weight.bias.empty()) values_[(row + 1) * pitch_ - 1] = weight.bias[row];
+    std::copy_n(matrix.values.begin() + row * matrix.cols, matrix.cols, values.begin() + row * pitch_);
+    if (!weight.bias.empty()) values[(row + 1) * pitch_ - 1] = weight.bias[row];
   }
+  values_ = std::make_shared<const std::vector<float>>(std::move(values));
+  PlanPlanes(problem);
+}
+
+DepthwiseWeight::DepthwiseWeight(const DepthwiseWeight& other, const Problem& problem)
+    : pitch_(other.pitch_), shared_(true), values_(other.values_) {
+  PlanPlanes(problem);
+}
+
+void DepthwiseWeight::PlanPlanes(const Problem& problem) {
   if (!(DetectFeatures() & kAvx512) || IsBfloat16(problem.to)) return;
   if (IsSame3x3(problem)) masks_ = PlaneMasks(problem.input.height, problem.input.width);
   if (IsHalved3x3(problem)) halved_ = PlanHalvedPlanes(problem);
@@ -181,6 +192,10 @@ bool AcceptsDepthwise(const Problem& problem) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem) {
   return std::make_unique<DepthwiseWeight>(weight, problem);
+}
+
+StatusOr<SharedWeight> DepthwiseForPlane(const SharedWeight& form, const Problem& problem) {
+  return std::make_shared<const DepthwiseWeight>(static_cast<const DepthwiseWeight&>(*form), problem);
 }
 
 size_t DepthwiseWorkspaceBytes(const Problem& problem) {

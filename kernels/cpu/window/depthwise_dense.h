@@ -21,21 +21,26 @@ bool IsSame3x3(const Problem& problem);
 class DepthwiseWeight final : public PackedWeight {
  public:
   DepthwiseWeight(const Weight& weight, const Problem& problem);
+  // The same taps, for this problem's planes.
+  DepthwiseWeight(const DepthwiseWeight& other, const Problem& problem);
   // Taps of one channel in row-major order.
-  const float* taps(int64_t channel) const { return values_.data() + channel * pitch_; }
-  float bias(int64_t channel) const { return values_[(channel + 1) * pitch_ - 1]; }
+  const float* taps(int64_t channel) const { return values_->data() + channel * pitch_; }
+  float bias(int64_t channel) const { return (*values_)[(channel + 1) * pitch_ - 1]; }
   // What loops with AVX-512 over FP32 go by. Of the plane, if IsSame3x3; else empty.
   const std::vector<BlockMasks>& masks() const { return masks_; }
   // Likewise, if IsHalved3x3 and there is a plan; else without units.
   const HalvedPeriod& halved() const { return halved_; }
   size_t bytes() const override {
-    return values_.size() * sizeof(float) + masks_.size() * sizeof(BlockMasks) +
+    return (shared_ ? 0 : values_->size() * sizeof(float)) + masks_.size() * sizeof(BlockMasks) +
            halved_.units.size() * sizeof(HalvedUnit);
   }
 
  private:
+  void PlanPlanes(const Problem& problem);
+
   int64_t pitch_;
-  std::vector<float> values_;
+  bool shared_ = false;  // another holds the values, too
+  std::shared_ptr<const std::vector<float>> values_;
   std::vector<BlockMasks> masks_;
   HalvedPeriod halved_;
 };
@@ -43,6 +48,7 @@ class DepthwiseWeight final : public PackedWeight {
 // A function where it is all that follows the sum.
 bool AcceptsDepthwise(const Problem& problem);
 StatusOr<std::unique_ptr<PackedWeight>> PrepareDepthwise(const Weight& weight, const Problem& problem);
+StatusOr<SharedWeight> DepthwiseForPlane(const SharedWeight& form, const Problem& problem);
 size_t DepthwiseWorkspaceBytes(const Problem& problem);
 
 SWIZZLE_DECLARE_PER_TARGET(void Depthwise(const KernelArgs& args, Stream& stream);)

@@ -14,10 +14,6 @@
 namespace swizzle {
 namespace {
 
-bool IsWider(Precision precision, const Kernel& kernel) {
-  return IsWider(precision, kernel.key.input) || IsWider(precision, kernel.key.output);
-}
-
 // Rows in FP32 of a plan in half precision that take, at every batch size, more than `most` times the fastest that is
 // in half precision, where there is one. A change of type costs memory as well as a conversion.
 void DropSlowWider(Precision precision, double most, std::vector<Candidate>& candidates) {
@@ -47,22 +43,21 @@ constexpr double kFar = 1.5;
 
 constexpr int64_t kConversionsGuess = 256;  // of a plan, at all batch sizes
 
-}  // namespace
-
-double Measurer::Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) const {
-  constexpr double kUnlessMeasured = 1.1;  // what was asked for, where FP32 would be no slower
-  if (IsWider(settings_.precision, kernel)) {
-    return kUnlessMeasured * EstimateMicroseconds(kernel, problem, weight, throughput_.single);
-  }
-  return EstimateMicroseconds(kernel, problem, weight, throughput_.For(kernel));
+// None for layers without.
+std::optional<WeightShape> ShapeOfWeight(const Network& network, const Layer& layer) {
+  const Weight* const weight = WeightOf(network, layer);
+  return weight == nullptr ? std::nullopt : std::optional(WeightShape(*weight));
 }
 
+}  // namespace
+
 void Measurer::EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const {
-  const Weight* weight = WeightOf(network, layer);
+  const std::optional<WeightShape> weight = ShapeOfWeight(network, layer);
   for (const BatchSize size : sizes_) {
     const Problem problem = LayerProblem(network, layer, size, settings_.threads);
     for (Candidate& candidate : candidates) {
-      candidate.microseconds.push_back(Estimate(*candidate.kernel, problem, weight));
+      candidate.microseconds.push_back(
+          EstimateInPlan(*candidate.kernel, problem, weight ? &*weight : nullptr, throughput_));
     }
   }
 }
@@ -105,8 +100,8 @@ StatusOr<std::vector<MeasuredTime>> Measurer::Measure(std::span<const Contender>
                                .min_runs = 2,
                                .max_runs = 50,
                                .gate = options_.gate,
-                               .watch = watch_};
-  return MeasureKernels(backend_, stream_, contenders, problem, options);
+                               .watch = on_.watch};
+  return MeasureKernels(backend_, *on_.stream, contenders, problem, options);
 }
 
 StatusOr<std::optional<std::vector<Measurer::Timing>>> Measurer::Time(std::span<const Kernel* const> kernels,
@@ -231,9 +226,12 @@ std::vector<size_t> Measurer::LongestFirst(const Network& network, const std::ve
     const Layer& layer = network.layers[i];
     if (layer.op == Op::kReshape) continue;
     order.push_back(i);
+    if (!measures_) continue;
     const Problem problem = LayerProblem(network, layer, sizes_.back(), settings_.threads);
+    const std::optional<WeightShape> weight = ShapeOfWeight(network, layer);
     for (const Candidate& candidate : layers[i]) {
-      least[i] = std::min(least[i], Estimate(*candidate.kernel, problem, WeightOf(network, layer)));
+      least[i] =
+          std::min(least[i], EstimateInPlan(*candidate.kernel, problem, weight ? &*weight : nullptr, throughput_));
     }
   }
   if (!measures_) return order;

@@ -24,6 +24,13 @@ namespace swizzle {
 
 struct LayerLikeness;
 
+// What kernels are timed on.
+struct MeasuredOn {
+  Stream* stream = nullptr;       // null where nothing is measured
+  MachineWatch* watch = nullptr;  // of its threads; may be null
+  int threads = 1;                // that plans run on, which the stream has, too
+};
+
 // Times kernels within one budget for all of them: what is left is shared out evenly over the measurements to come,
 // and the layers that take longest come first. Kernels for one layer take turns (MeasureKernels). What the tuning cache
 // knows is not measured again. Where the budget is spent, all times of the layer are estimates (estimate.h), since the
@@ -41,18 +48,16 @@ struct LayerLikeness;
 // Results for equal conversions are remembered. Not thread-safe.
 class Measurer {
  public:
-  // `sizes`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring.
-  // `watch`, of the stream's threads, may be null, and outlives this.
-  Measurer(Backend& backend, Stream& stream, MachineWatch* watch, std::vector<BatchSize> sizes,
-           const PlanOptions& options)
+  // `sizes`, rising, are what every kernel is timed at. Of the options, those about kernels and measuring. What `on`
+  // names outlives this. REQUIRES: a stream where the options have a budget.
+  Measurer(Backend& backend, MeasuredOn on, std::vector<BatchSize> sizes, const PlanOptions& options)
       : backend_(backend),
-        stream_(stream),
-        settings_{stream.threads(), options.precision},
+        on_(on),
+        settings_{on.threads, options.precision},
         throughput_(PlanThroughput::Of(backend, options.precision)),
         dense_only_(options.dense_only),
         sizes_(std::move(sizes)),
         cache_(options.tuning_cache),
-        watch_(watch),
         options_(options),
         measures_(options.tuning_budget > absl::ZeroDuration()) {}
 
@@ -76,7 +81,6 @@ class Measurer {
  private:
   class LayerWeight;
 
-  double Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) const;  // microseconds
   void EstimateLayer(const Network& network, const Layer& layer, std::vector<Candidate>& candidates) const;
   // The layers in the order in which they are timed.
   std::vector<size_t> LongestFirst(const Network& network, const std::vector<std::vector<Candidate>>& layers,
@@ -120,13 +124,12 @@ class Measurer {
   bool AddsUp(const Problem& problem, const Weight* weight) const;
 
   Backend& backend_;
-  Stream& stream_;
+  const MeasuredOn on_;
   const RunSettings settings_;
   const PlanThroughput throughput_;
   const bool dense_only_;
   const std::vector<BatchSize> sizes_;
   TuningCache* const cache_;
-  MachineWatch* const watch_;
   const PlanOptions& options_;
   const bool measures_;
   absl::Duration budget_end_;  // by the gate's clock

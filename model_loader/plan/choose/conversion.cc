@@ -16,11 +16,7 @@ Problem ConversionProblem(const NetworkValue& value, BatchSize size, RunSettings
 
 const Kernel* FindConversion(const Backend& backend, const NetworkValue& value, Storage from, Storage to,
                              RunSettings settings) {
-  for (const Kernel* kernel :
-       WidestCandidates(backend, ConversionProblem(value, 1, settings), nullptr, settings.precision)) {
-    if (kernel->key.input == from && kernel->key.output == to) return kernel;
-  }
-  return nullptr;
+  return WidestConversion(backend, ConversionProblem(value, 1, settings), from, to, settings.precision);
 }
 
 }  // namespace swizzle

@@ -12,8 +12,8 @@ int64_t PositionsIn(Layout layout, const Extent& extent) {
   return layout == Layout::kBatched ? BatchedPositions(extent) : extent.positions();
 }
 
-double MultiplyAdds(const Kernel& kernel, const Problem& problem, const Weight& weight) {
-  const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros() : weight.rows() * weight.cols();
+double MultiplyAdds(const Kernel& kernel, const Problem& problem, const WeightShape& weight) {
+  const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros : weight.rows * weight.columns;
   if (problem.op == Op::kSparseAttention) {
     const double sequences = static_cast<double>(problem.input.batch) / static_cast<double>(problem.attention().length);
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
@@ -59,7 +59,7 @@ const Throughput& PlanThroughput::For(const Kernel& kernel) const {
   return single;
 }
 
-double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
+double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const WeightShape* weight,
                             const Throughput& throughput) {
   // An embedding only moves those rows of its table that tokens name.
   if (weight != nullptr && problem.op != Op::kEmbedding) {
@@ -68,6 +68,15 @@ double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const 
   }
   const double floats = Floats(problem.input, kernel.key.input) + Floats(problem.output, kernel.key.output);
   return throughput.call_microseconds + floats / throughput.floats;
+}
+
+double EstimateInPlan(const Kernel& kernel, const Problem& problem, const WeightShape* weight,
+                      const PlanThroughput& throughput) {
+  constexpr double kUnlessMeasured = 1.1;  // what was asked for, where FP32 would be no slower
+  if (IsWider(throughput.precision, kernel)) {
+    return kUnlessMeasured * EstimateMicroseconds(kernel, problem, weight, throughput.single);
+  }
+  return EstimateMicroseconds(kernel, problem, weight, throughput.For(kernel));
 }
 
 }  // namespace swizzle

@@ -22,11 +22,28 @@ struct PlanThroughput {
   const Throughput& For(const Kernel& kernel) const;
 };
 
+// Whether the row reads or writes a type that is wider than the plan's.
+inline bool IsWider(Precision precision, const Kernel& kernel) {
+  return IsWider(precision, kernel.key.input) || IsWider(precision, kernel.key.output);
+}
+
+// What estimates go by of a layer's weight.
+struct WeightShape {
+  explicit WeightShape(const Weight& weight)
+      : rows(weight.rows()), columns(weight.cols()), nonzeros(weight.nonzeros()) {}
+  WeightShape() = default;
+
+  int64_t rows = 0, columns = 0, nonzeros = 0;
+};
+
 // Microseconds: multiply-adds at the backend's rate for the kernel's format, or else floats moved at its memory's speed
 // (on the host both on one core). Windows that a device's row unfolds are moved twice more. Only ratios mean anything.
 // `weight` is the layer's, or null. Pure.
-double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const Weight* weight,
+double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const WeightShape* weight,
                             const Throughput& throughput);
+// The same in a plan: rows that round less than it may have to be faster by more than the doubt in estimates.
+double EstimateInPlan(const Kernel& kernel, const Problem& problem, const WeightShape* weight,
+                      const PlanThroughput& throughput);
 
 }  // namespace swizzle
 

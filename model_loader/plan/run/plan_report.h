@@ -77,7 +77,8 @@ struct PlanReport {
   // Layers whose kernels were chosen by estimates, and what else was left as it usually is, for want of measurements.
   int untimed = 0;
   int64_t dense_bytes = 0, stored_bytes = 0, device_bytes = 0;
-  int64_t shared_bytes = 0;  // of device_bytes, those of weights that a plan before held already
+  int64_t shared_bytes = 0;   // of device_bytes, those of weights that a plan before held already
+  int64_t program_bytes = 0;  // what the plan takes of the host's memory beside weights, about
 };
 
 }  // namespace swizzle

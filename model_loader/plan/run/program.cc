@@ -21,6 +21,19 @@ size_t Program::arena_bytes() const {
   return bytes;
 }
 
+int64_t Program::held_bytes() const {
+  size_t bytes = sizeof(Program);
+  for (const StepList& list : parts_.lists) {
+    bytes += list.steps.size() * (sizeof(Step) + 2 * sizeof(int)) + list.slots.size() * sizeof(Slot);
+  }
+  for (const ArenaBucket& bucket : parts_.buckets) {
+    bytes += sizeof(bucket) + bucket.offsets.size() * sizeof(size_t) + bucket.places.size() * sizeof(SlotPlace);
+  }
+  for (const NetworkValue& value : network().values) bytes += sizeof(value) + value.name.size();
+  for (const Layer& layer : network().layers) bytes += sizeof(layer) + layer.name.size() + 2 * sizeof(int);
+  return static_cast<int64_t>(bytes);
+}
+
 std::vector<int> Program::LayersOf(int list) const {
   std::vector<int> layers;
   for (const Step& step : parts_.lists[list].steps) layers.push_back(step.layer);

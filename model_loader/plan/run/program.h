@@ -103,6 +103,7 @@ class Program {
   size_t arena_bytes() const;
   // The part of it that batches up to this size take. Smaller ones may take more: their kernels may be others.
   size_t ArenaBytes(BatchSize size) const;
+  int64_t held_bytes() const;  // of the host's memory, without weights; about
   // The layer that each step of a list computes; -1: none.
   std::vector<int> LayersOf(int list) const;
   bool has_tail() const { return parts_.lists.front().tail.has_value(); }

@@ -70,7 +70,7 @@ TEST_P(OtherPlanesTest, ShareWeightsAndComputeTheSame) {
     const auto alone = PlanOf(own);
     ASSERT_TRUE(shared != nullptr && alone != nullptr);
     EXPECT_EQ(alone->report().shared_bytes, 0);
-    // What is left is of depthwise layers and, where layers are dense, a library's code.
+    // What is left goes by the plane: a depthwise layer's masks and, where layers are dense, a library's code.
     EXPECT_LT(shared->report().device_bytes - shared->report().shared_bytes, alone->report().device_bytes / 2);
     testing::ExpectClose(Run(*shared), Run(*alone), 1e-4f);
   }

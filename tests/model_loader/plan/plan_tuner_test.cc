@@ -168,14 +168,16 @@ TEST_F(PlanTunerTest, APlanIsRecordedAgainWithAlgorithmsThatWereChosen) {
   for (const int algorithm : {0, 3}) {
     ChoosingBackend backend;
     options_.tuning_cache = nullptr;  // would tell the second of the first
-    const auto made = MakeTunablePlan(network_, backend, options_);
+    PlanMaterials materials(network_);
+    materials.leaves_blueprint = true;
+    const auto made = MakeTunablePlan(std::move(materials), backend, options_);
     ASSERT_THAT(made.status(), IsOk());
     Gate gate(backend.choices, algorithm);
     const auto tuned = made->tuner->Tune(gate, absl::Milliseconds(1));
     ASSERT_THAT(tuned.status(), IsOk());
     EXPECT_EQ(tuned->timed_now, 0);
     EXPECT_EQ(tuned->better, algorithm == 0 ? nullptr : made->plan) << "0 is what is taken without a choice";
-    EXPECT_EQ(tuned->weights != nullptr, algorithm != 0);
+    EXPECT_EQ(tuned->blueprint != nullptr, algorithm != 0);
   }
 }
 

@@ -92,7 +92,7 @@ class CandidatesTest : public ::testing::Test {
     const Network network = builder.Finish();
     FakeBackend backend(kTable, 0);
     const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
-    Measurer measurer(backend, machine_, nullptr, std::move(sizes), options);
+    Measurer measurer(backend, {&machine_, nullptr, machine_.threads()}, std::move(sizes), options);
     auto layers = measurer.MeasureLayers(network);
     EXPECT_TRUE(layers.ok()) << layers.status();
     untimed_ = measurer.untimed_layers();
@@ -166,7 +166,7 @@ TEST_F(CandidatesTest, AreTimedOnInputsWithTheZerosOfCalibrationData) {
   network.values[input].zeros = InputZeros{0.25, 0.5, 0.75, 0.875};
   FakeBackend backend(kSkippingTable, 0);
   const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
-  Measurer measurer(backend, machine_, nullptr, {BatchSize(4)}, options);
+  Measurer measurer(backend, {&machine_, nullptr, machine_.threads()}, {BatchSize(4)}, options);
   const auto layers = measurer.MeasureLayers(network);
   ASSERT_TRUE(layers.ok()) << layers.status();
   ASSERT_EQ(layers->front().size(), 2u);
@@ -184,7 +184,7 @@ TEST_F(CandidatesTest, RowsAreTimedByTheirOwnNumberNotByThatOfTokens) {
   network.sequences.emplace();
   FakeBackend backend(kTokenTable, 0);
   const PlanOptions options{.tuning_budget = absl::Seconds(1), .gate = &machine_, .make_watch = nullptr};
-  Measurer measurer(backend, machine_, nullptr, {BatchSize(3, 300)}, options);
+  Measurer measurer(backend, {&machine_, nullptr, machine_.threads()}, {BatchSize(3, 300)}, options);
   ASSERT_TRUE(measurer.MeasureLayers(network).ok());
   EXPECT_EQ(seen.input.batch, 300);
   EXPECT_EQ(seen.output.batch, 3);

@@ -23,17 +23,17 @@ Problem PointwiseProblem(int64_t channels, int64_t plane) {
   return problem;
 }
 
-Weight SparseWeight(int64_t channels, double sparsity) {
-  return {CsrMatrix::FromDense(testing::MakeRandomMatrix(channels, channels, sparsity, 1)), {}};
+WeightShape SparseWeight(int64_t channels, double sparsity) {
+  return WeightShape(Weight{CsrMatrix::FromDense(testing::MakeRandomMatrix(channels, channels, sparsity, 1)), {}});
 }
 
-double Estimate(const Kernel& kernel, const Problem& problem, const Weight* weight) {
+double Estimate(const Kernel& kernel, const Problem& problem, const WeightShape* weight) {
   return EstimateMicroseconds(kernel, problem, weight, NewCpuBackend()->throughput(Precision::kFloat32));
 }
 
 TEST(EstimateTest, SparseBeatsDenseWhereMostWeightsAreZero) {
   const Problem problem = PointwiseProblem(128, 28);
-  const Weight pruned = SparseWeight(128, 0.9), full = SparseWeight(128, 0.1);
+  const WeightShape pruned = SparseWeight(128, 0.9), full = SparseWeight(128, 0.1);
   const Kernel sparse = ConvKernel(Format::kCsr), dense = ConvKernel(Format::kDense);
   EXPECT_LT(Estimate(sparse, problem, &pruned), Estimate(dense, problem, &pruned));
   EXPECT_GT(Estimate(sparse, problem, &full), Estimate(dense, problem, &full));
@@ -41,7 +41,7 @@ TEST(EstimateTest, SparseBeatsDenseWhereMostWeightsAreZero) {
 
 TEST(EstimateTest, GrowsWithPositionsAndBytes) {
   const Kernel dense = ConvKernel(Format::kDense);
-  const Weight weight = SparseWeight(64, 0.5);
+  const WeightShape weight = SparseWeight(64, 0.5);
   EXPECT_GT(Estimate(dense, PointwiseProblem(64, 28), &weight), 3 * Estimate(dense, PointwiseProblem(64, 14), &weight));
   Kernel convert{};
   convert.key = {Op::kConvertLayout, Format::kNone, DType::kFloat32, Storage{}, {Layout::kPanels, DType::kFloat32}};
@@ -52,7 +52,7 @@ TEST(EstimateTest, GrowsWithPositionsAndBytes) {
 // What is cheap beside what is the device's to say: a conversion costs a product more where memory is slow.
 TEST(EstimateTest, GoesByWhatTheDeviceReaches) {
   const Kernel dense = ConvKernel(Format::kDense);
-  const Weight weight = SparseWeight(64, 0.5);
+  const WeightShape weight = SparseWeight(64, 0.5);
   Throughput slow{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3, .floats = 1};
   Throughput fast = slow;
   fast.dense_multiply_adds = 4e3;
@@ -66,7 +66,7 @@ TEST(EstimateTest, UnfoldingCostsWhatItMoves) {
   const Kernel direct = ConvKernel(Format::kDense);
   Kernel unfolding = direct;
   unfolding.workspace_bytes = +[](const Problem& problem) { return static_cast<size_t>(problem.input.plane()) * 40; };
-  const Weight weight = SparseWeight(64, 0.5);
+  const WeightShape weight = SparseWeight(64, 0.5);
   const Problem problem = PointwiseProblem(64, 28);
   Throughput rates{.dense_multiply_adds = 1e3, .workspace_floats = 20};
   const double difference =
@@ -86,8 +86,8 @@ TEST(EstimateTest, EmbeddingsCostWhatTheyMoveHoweverLongTheirTable) {
   problem.op = Op::kEmbedding;
   problem.input = {1, 1, 1, 128};
   problem.output = {1, 32, 1, 128};
-  const Weight few = {testing::MakeRandomMatrix(16, 32, 0.0, 1), {}};
-  const Weight many = {testing::MakeRandomMatrix(4096, 32, 0.0, 1), {}};
+  const WeightShape few(Weight{testing::MakeRandomMatrix(16, 32, 0.0, 1), {}});
+  const WeightShape many(Weight{testing::MakeRandomMatrix(4096, 32, 0.0, 1), {}});
   EXPECT_DOUBLE_EQ(Estimate(look_up, problem, &many), Estimate(look_up, problem, &few));
   EXPECT_GT(Estimate(look_up, problem, &few), 0.0);
 }
@@ -95,7 +95,7 @@ TEST(EstimateTest, EmbeddingsCostWhatTheyMoveHoweverLongTheirTable) {
 // Else layers of many tokens, which were not measured, ran on kernels for a few requests.
 TEST(EstimateTest, ZerosThatAreVisitedSaveNoTime) {
   const Kernel bitmap = ConvKernel(Format::kBitmap), dense = ConvKernel(Format::kDense);
-  const Weight weight = SparseWeight(64, 0.9);
+  const WeightShape weight = SparseWeight(64, 0.9);
   const Problem problem = PointwiseProblem(64, 28);
   EXPECT_DOUBLE_EQ(Estimate(bitmap, problem, &weight), Estimate(dense, problem, &weight));
 }
@@ -103,7 +103,7 @@ TEST(EstimateTest, ZerosThatAreVisitedSaveNoTime) {
 // Multiplied by matrix units: faster than single nonzeros, where the device says so.
 TEST(EstimateTest, BlocksGoByTheirOwnRate) {
   const Kernel vectors = ConvKernel(Format::kShflBw), single = ConvKernel(Format::kCsr);
-  const Weight weight = SparseWeight(64, 0.5);
+  const WeightShape weight = SparseWeight(64, 0.5);
   Throughput rates{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3};
   const Problem problem = PointwiseProblem(64, 28);
   EXPECT_DOUBLE_EQ(EstimateMicroseconds(vectors, problem, &weight, rates),
@@ -118,7 +118,7 @@ TEST(EstimateTest, BatchesAreRoundedUp) {
   Kernel rows = ConvKernel(Format::kShflBw), batched = rows;
   rows.key.output.layout = Layout::kRows;
   batched.key.output.layout = Layout::kBatched;
-  const Weight weight = SparseWeight(64, 0.5);
+  const WeightShape weight = SparseWeight(64, 0.5);
   const Throughput rates{.dense_multiply_adds = 1e3, .sparse_multiply_adds = 1e3, .depthwise_multiply_adds = 1e3};
   Problem problem = PointwiseProblem(64, 28);
   EXPECT_DOUBLE_EQ(EstimateMicroseconds(batched, problem, &weight, rates),

@@ -1,0 +1,172 @@
+// What a region costs when rows of a new shape come, and that it then computes what the interpreter does.
+#include "model_loader/regions/row_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model_loader/fallback/load.h"
+#include "model_loader/regions/plan_regions.h"
+#include "tests/support/counting_backend.h"
+#include "tests/support/onnx_builder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle::regions {
+namespace {
+
+using fallback::Array;
+using swizzle::testing::IsOk;
+using swizzle::testing::OnnxBuilder;
+
+std::vector<float> Weights(int64_t count) {
+  std::vector<float> weights(static_cast<size_t>(count));
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = i % 3 == 0 ? static_cast<float>(i % 13) / 16 - 0.3f : 0.0f;
+  return weights;
+}
+
+class RowPlannerTest : public ::testing::Test {
+ protected:
+  RegionalProgram Plan(const OnnxBuilder& builder) {
+    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    const PlanOptions options{.threads = 2, .tuning_budget = absl::ZeroDuration()};
+    RegionalProgram planned = PlanRegions(program_, backend_, options);
+    stream_ = *backend_.NewStream(2);
+    backend_.streams = backend_.prepared = 0;
+    return planned;
+  }
+
+  StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes) {
+    std::vector<std::vector<float>> elements;
+    std::vector<TensorView> views;
+    for (const Shape& shape : shapes) {
+      std::vector<float>& drawn = elements.emplace_back(static_cast<size_t>(*ElementCount(shape)));
+      for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(static_cast<int>(i * 7 % 23) - 11) / 8;
+    }
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      views.push_back({DType::kFloat32, shapes[i], std::as_bytes(std::span(elements[i]))});
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<Array> outputs, program.Run(views, *stream_));
+    return outputs.at(0);
+  }
+
+  void ExpectSame(const RegionalProgram& regional, const std::vector<Shape>& shapes) {
+    const auto expected = Run(*program_, shapes);
+    const auto actual = Run(*regional.program, shapes);
+    ASSERT_THAT(expected, IsOk());
+    ASSERT_THAT(actual, IsOk());
+    ASSERT_EQ(actual->shape, expected->shape);
+    for (size_t i = 0; i < expected->As<float>().size(); ++i) {
+      ASSERT_NEAR(actual->As<float>()[i], expected->As<float>()[i], 1e-4 * (1 + std::abs(expected->As<float>()[i])))
+          << i << " of " << ShapeText(shapes[0]);
+    }
+  }
+
+  swizzle::testing::CountingBackend backend_;
+  std::unique_ptr<Stream> stream_;
+  std::shared_ptr<const fallback::Program> program_;
+};
+
+// A detector's neck: windows, pools, a squeeze and excitation, planes that are made larger and joined.
+OnnxBuilder Detector() {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, -1, -1});
+  builder.Floats("w1", {16, 3, 3, 3}, Weights(16 * 27)).Floats("w2", {16, 1, 5, 5}, Weights(16 * 25));
+  builder.Floats("w3", {16, 16, 1, 1}, Weights(256)).Floats("w4", {8, 32, 3, 3}, Weights(8 * 32 * 9));
+  builder.Floats("scales", {4}, {1, 1, 2, 2}).Floats("bias", {8, 1, 1}, Weights(8));
+  const std::vector<int64_t> one = {1, 1, 1, 1}, two = {2, 2, 2, 2}, half = {2, 2};
+  builder.Node("Conv", {"x", "w1"}, {"c1"}, {{"pads", one}, {"strides", half}}).Node("Relu", {"c1"}, {"r1"});
+  builder.Node("MaxPool", {"r1"}, {"p"}, {{"kernel_shape", half}, {"strides", half}});
+  builder.Node("Conv", {"p", "w2"}, {"c2"}, {{"pads", two}, {"group", int64_t{16}}});
+  builder.Node("GlobalAveragePool", {"c2"}, {"m"}).Node("Conv", {"m", "w3"}, {"e"}).Node("Sigmoid", {"e"}, {"g"});
+  builder.Node("Mul", {"c2", "g"}, {"s"});
+  builder.Node("Resize", {"s", "", "scales"}, {"large"},
+               {{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+  builder.Node("Concat", {"large", "r1"}, {"both"}, {{"axis", int64_t{1}}});
+  builder.Node("Conv", {"both", "w4"}, {"c4"}, {{"pads", one}}).Node("Add", {"c4", "bias"}, {"y"}).Output("y");
+  return builder;
+}
+
+TEST_F(RowPlannerTest, ANewShapeStartsNoThreadAndPreparesNoWeight) {
+  const RegionalProgram regional = Plan(Detector());
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  for (const Shape& shape : {Shape{2, 3, 64, 64}, Shape{1, 3, 32, 32}, Shape{1, 3, 36, 100}, Shape{3, 3, 8, 4},
+                             Shape{1, 3, 128, 64}, Shape{1, 3, 100, 36}, Shape{70, 3, 16, 12}, Shape{1, 3, 36, 100}}) {
+    ExpectSame(regional, {shape});
+  }
+  EXPECT_EQ(backend_.streams, 0);
+  EXPECT_EQ(backend_.prepared, 0);
+}
+
+TEST_F(RowPlannerTest, ManyShapesComputeWhatTheInterpreterDoes) {
+  const RegionalProgram regional = Plan(Detector());
+  for (int64_t height = 4; height < 64; height += 12) {
+    for (int64_t width = 4; width < 80; width += 4) ExpectSame(regional, {{1, 3, height, width}});
+  }
+  EXPECT_EQ(backend_.prepared, 0);
+}
+
+// A line of text: its height is gone where it becomes vectors.
+TEST_F(RowPlannerTest, LinesBecomeVectorsOfAnyLength) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, 8, -1});
+  builder.Floats("w1", {16, 3, 3, 3}, Weights(16 * 27)).Floats("w2", {16, 24}, Weights(16 * 24));
+  builder.Int64s("rows", {3}, {0, 16, -1});
+  builder.Node("Conv", {"x", "w1"}, {"c"}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}).Node("Relu", {"c"}, {"r"});
+  builder.Node("AveragePool", {"r"}, {"p"}, {{"kernel_shape", std::vector<int64_t>{8, 1}}});
+  builder.Node("Reshape", {"p", "rows"}, {"l"})
+      .Node("Transpose", {"l"}, {"t"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Node("Tan", {"t"}, {"u"}).Node("MatMul", {"u", "w2"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  for (int64_t width = 1; width < 90; width += 3) ExpectSame(regional, {{2, 3, 8, width}});
+  EXPECT_EQ(backend_.streams, 0);
+  EXPECT_EQ(backend_.prepared, 0);
+}
+
+// Paddings that go by the plane: what is even at the sizes of the survey is not at others.
+TEST_F(RowPlannerTest, PaddingThatGoesByThePlaneIsFoundAnew) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, -1, -1}).Floats("w", {8, 3, 3, 3}, Weights(8 * 27));
+  builder.Node("Conv", {"x", "w"}, {"c"},
+               {{"auto_pad", std::string("SAME_UPPER")}, {"strides", std::vector<int64_t>{2, 2}}});
+  builder.Node("Relu", {"c"}, {"r"});
+  builder.Node("MaxPool", {"r"}, {"y"},
+               {{"kernel_shape", std::vector<int64_t>{2, 2}},
+                {"strides", std::vector<int64_t>{2, 2}},
+                {"ceil_mode", int64_t{1}}});
+  builder.Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  for (const int64_t height : {16, 17, 18, 19}) {
+    for (const int64_t width : {32, 33, 34, 35}) ExpectSame(regional, {{1, 3, height, width}});
+  }
+  EXPECT_EQ(backend_.streams, 0);
+  EXPECT_EQ(backend_.prepared, 0) << "its weights are those that are held, all the same";
+}
+
+// Numbers by the length, which a plan holds as weights: made once, however many layers are alike.
+TEST_F(RowPlannerTest, RegionsThatAreAlikeArePlannedOnce) {
+  constexpr int64_t kLayers = 5;
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, -1}).Floats("half", {}, {0.5f});
+  std::string value = "x";
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string n = std::to_string(i);
+    builder.Node("Mul", {value, "half"}, {"m" + n}).Node("Softmax", {"m" + n}, {"s" + n}, {{"axis", int64_t{2}}});
+    builder.Node("Tan", {"s" + n}, {"t" + n});
+    value = "t" + n;
+  }
+  builder.Output(value);
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), static_cast<size_t>(kLayers)) << regional.unplanned;
+  ExpectSame(regional, {{1, 7, 20}});
+  EXPECT_LE(backend_.prepared, 1);
+  EXPECT_EQ(backend_.streams, 0);
+  for (const int64_t length : {1, 20, 21, 64}) ExpectSame(regional, {{2, 3, length}});
+}
+
+}  // namespace
+}  // namespace swizzle::regions
