@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/base/integers.h"
+#include "kernels/base/mutex.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cache_domains.h"
@@ -104,14 +105,16 @@ class CpuBackend final : public HostBackend {
 
   StatusOr<std::unique_ptr<HostStream>> NewHostStream(int threads) override {
     const int count = threads > 0 ? threads : AvailableCpus();
-    if (CanStartThreads(count - 1)) return std::make_unique<CpuStream>(count, shares_.Take(count));
-    return MakeError(StatusCode::kResourceExhausted, "the system has no ", count - 1, " threads left for this process");
+    const MutexLock lock(start_mutex_);
+    SWIZZLE_RETURN_IF_ERROR(CheckThreads(count - 1));
+    return std::make_unique<CpuStream>(count, shares_.Take(count));
   }
 
  private:
   const std::string device_name_ = ThisProcessor().name;
   const uint32_t features_ = DetectFeatures();
   DomainShares shares_{CacheDomainsOfProcess()};
+  Mutex start_mutex_;  // what is there for one stream's threads, another must not take before they start
 };
 
 }  // namespace
