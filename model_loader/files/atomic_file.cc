@@ -48,9 +48,24 @@ void FlushFolder(const std::filesystem::path& file) {
   if (folder.is_open()) Flush(folder);
 }
 
+// The file that links lead to, which need not be there yet: else the first link would be replaced in its place.
+StatusOr<std::filesystem::path> TargetOf(const std::filesystem::path& file) {
+  constexpr int kMostLinks = 40;  // as the system follows
+  std::filesystem::path target = file;
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
+    if (links == kMostLinks) {
+      return MakeError(StatusCode::kFailedPrecondition, "cannot write ", file.string(), ": its links lead in a circle");
+    }
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+  }
+  return target;
+}
+
 }  // namespace
 
-Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+Status WriteFileAtomically(const std::filesystem::path& link, std::span<const std::byte> bytes) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::filesystem::path file, TargetOf(link));
   std::filesystem::path temporary = file;
   temporary.replace_filename("." + file.filename().string() + "." + std::to_string(getpid()) + ".tmp");
   unlink(temporary.c_str());  // what an earlier process of this number left when it was killed

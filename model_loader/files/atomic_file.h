@@ -10,8 +10,9 @@
 
 namespace swizzle {
 
-// Writes a new file beside `file`, flushes it to the disk, and renames it over `file`. On an error `file` is as it was
-// and nothing is left beside it. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, ... naming the file.
+// Writes a new file beside `file`, flushes it to the disk, and renames it over `file`; where that is a link, all this
+// is done to the file that it leads to. On an error `file` is as it was and nothing is left beside it. NOT_FOUND,
+// PERMISSION_DENIED, RESOURCE_EXHAUSTED, ... naming the file.
 Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes);
 
 // Makes this folder and those above it, as far as they are missing. INVALID_ARGUMENT naming the folder.
