@@ -35,6 +35,17 @@ Status CallOnednn(const Work& work) {
   }
 }
 
+// RESOURCE_EXHAUSTED where less address space is left than oneDNN may take for code that it generates: it writes that
+// without having looked whether it got the memory.
+Status CheckCodeRoom();
+
+// CallOnednn, for work that has code generated: that makes primitives or reorders.
+template <typename Work>
+Status MakeOnednn(const Work& work) {
+  SWIZZLE_RETURN_IF_ERROR(CheckCodeRoom());
+  return CallOnednn(work);
+}
+
 }  // namespace swizzle::cpu
 
 #endif  // SWIZZLE_KERNELS_CPU_CONV_ONEDNN_CALL_H_

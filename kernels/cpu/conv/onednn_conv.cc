@@ -324,7 +324,7 @@ StatusOr<std::unique_ptr<PackedWeight>> Prepare(const Form& form, const Weight& 
     return MakeError(StatusCode::kResourceExhausted, "cannot allocate ", bytes, " bytes for a convolution's weights");
   }
   std::unique_ptr<PackedWeight> conv;
-  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] {
+  SWIZZLE_RETURN_IF_ERROR(MakeOnednn([&] {
     PackWeights(form, weight, problem, values.get());
     auto weights =
         std::make_shared<BlockedWeights>(BlockedWeights{weight.bias, bytes / sizeof(float), std::move(values)});
@@ -410,7 +410,7 @@ StatusOr<SharedWeight> OnednnConvForPlane(const SharedWeight& form, const Proble
   const auto& conv = static_cast<const OnednnConv&>(*form);
   SharedWeight made;
   SWIZZLE_RETURN_IF_ERROR(
-      CallOnednn([&] { made = std::make_shared<OnednnConv>(conv.form(), problem, conv.weights(), /*shared=*/true); }));
+      MakeOnednn([&] { made = std::make_shared<OnednnConv>(conv.form(), problem, conv.weights(), /*shared=*/true); }));
   return made;
 }
 

@@ -26,6 +26,7 @@ bool AcceptsOnednnLinear(const Problem& problem) {
 }
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnLinear(const Weight& weight, const Problem&) {
+  SWIZZLE_RETURN_IF_ERROR(PrepareSgemm());
   return std::make_unique<LinearWeight>(weight);
 }
 

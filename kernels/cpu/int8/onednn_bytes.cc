@@ -313,7 +313,7 @@ bool HoldsOnednnBytes(const Weight& weight, const Problem& problem) {
 StatusOr<std::unique_ptr<PackedWeight>> PrepareOnednnBytes(const Weight& weight, const Problem& problem) {
   SWIZZLE_ASSIGN_OR_RETURN(const ByteWeight bytes, MakeByteWeight(weight, problem));
   std::unique_ptr<OnednnBytes> made;
-  SWIZZLE_RETURN_IF_ERROR(CallOnednn([&] {
+  SWIZZLE_RETURN_IF_ERROR(MakeOnednn([&] {
     made = std::make_unique<OnednnBytes>(problem, nullptr);
     made->Pack(bytes, problem);
   }));
@@ -325,7 +325,7 @@ StatusOr<SharedWeight> OnednnBytesForPlane(const SharedWeight& form, const Probl
   const ConvPieces pieces = PiecesOf(problem);
   if (pieces.part_channels != of.pieces().part_channels) return SharedWeight();
   SharedWeight made;
-  const Status status = CallOnednn([&] { made = std::make_shared<OnednnBytes>(problem, of.parts()); });
+  const Status status = MakeOnednn([&] { made = std::make_shared<OnednnBytes>(problem, of.parts()); });
   if (status.code() == StatusCode::kUnimplemented) return SharedWeight();
   SWIZZLE_RETURN_IF_ERROR(status);
   return made;
