@@ -12,12 +12,14 @@
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/declared_outputs.h"
+#include "server/config/config_file.h"
 #include "server/config/config_parameters.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_memory.h"
 #include "server/telemetry/containment.h"
@@ -28,29 +30,6 @@ namespace swizzle {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int64_t kMaxConfigBytes = 1 << 20;
-
-// Nothing if there is no config.pbtxt.
-StatusOr<std::optional<inference::ModelConfig>> ReadConfig(const fs::path& directory, std::string_view name) {
-  const fs::path file = directory / "config.pbtxt";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxConfigBytes));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  SWIZZLE_ASSIGN_OR_RETURN(inference::ModelConfig config, ParseModelConfig(text, name));
-  return config;
-}
-
-// Clients see why a load failed, and no path is their business.
-Status WithoutPath(const Status& status, const fs::path& directory) {
-  std::string message(status.message());
-  for (const fs::path& prefix : {directory, directory.parent_path(), directory.parent_path().parent_path()}) {
-    const std::string path = prefix.string() + "/";
-    for (size_t at; path != "/" && (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
-  }
-  return Status(status.code(), message);
-}
 
 bool WantsGpu(const inference::ModelConfig& config) {
   return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
@@ -76,7 +55,7 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<ServingModel>> Load() {
     StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [this] { return TryLoad(); });
     if (serving.ok()) return serving;
-    return WithoutPath(serving.status(), directory_ / std::to_string(version_));
+    return ReasonForClients(serving.status(), directory_ / std::to_string(version_));
   }
 
  private:
@@ -85,7 +64,7 @@ class DirectoryLoader {
     SWIZZLE_RETURN_IF_ERROR(CheckModelName(name_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, VersionsIn(directory_));
     version_ = versions.empty() ? 0 : versions.back();
-    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadConfig(directory_, name_));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadModelConfig(directory_, name_));
     if (config) {
       SWIZZLE_ASSIGN_OR_RETURN(version_, ServedVersion(versions, config->version_policy()));
       LogNotices(*config);
