@@ -9,37 +9,28 @@
 namespace swizzle {
 
 BatcherImpl::BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_ptr<Session>> sessions, Clock& clock,
-                         ModelMetrics* metrics)
+                         ModelMetrics* metrics, std::shared_ptr<ExecutorThreads> threads)
     : model_(std::move(model)),
       sessions_(std::move(sessions)),
       bounds_(BoundsOf(model_->spec())),
       clock_(clock),
       metrics_(OrNone(metrics)),
-      alone_(sessions_.size()),
+      threads_(std::move(threads)),
       limits_(LimitsOf(model_->spec())) {
-  for (Batch& batch : alone_) batch.requests.resize(1);
-}
-
-Status BatcherImpl::Start() {
-  return Contain("start the model's executors", [this] {
-    threads_.reserve(sessions_.size() + 1);
-    for (size_t i = 0; i < sessions_.size(); ++i) {
-      threads_.emplace_back([this, i] { RunExecutor(static_cast<int>(i)); });
-    }
-    threads_.emplace_back([this] { RunExpiry(); });
-    return absl::OkStatus();
-  });
+  const int executors = static_cast<int>(sessions_.size());
+  for (int i = executors - 1; i >= 0; --i) free_.push_back(&shifts_.emplace_back(*this, i));
+  threads_->Expect(executors);
+  threads_->Register(expiry_);
 }
 
 BatcherImpl::~BatcherImpl() {
-  Drain();
+  Drain([] {});
   {
     MutexLock lock(mutex_);
-    closed_ = true;
-    work_.SignalAll();
-    expiry_changed_.SignalAll();
+    while (free_.size() < shifts_.size()) ended_.Wait(mutex_);
   }
-  for (std::thread& thread : threads_) thread.join();
+  threads_->Unregister(expiry_);
+  threads_->Expect(-static_cast<int>(shifts_.size()));
 }
 
 StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
@@ -52,7 +43,9 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   pending->done = std::move(done);
 
   Ticket ticket;
-  bool executor_asleep, borrow;
+  bool executor_asleep;
+  Shift* shift = nullptr;  // is given a thread, or this one
+  bool borrow;
   {
     MutexLock lock(mutex_);
     SWIZZLE_RETURN_IF_ERROR(Admit(SummaryOf(*pending)));
@@ -61,15 +54,19 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
     queue_.Push(pending);
     ++live_;
     borrow = MayBorrow();
-    borrowed_ = borrowed_ || borrow;
-    executor_asleep = idle_ > 0 && watching_ == 0 && !borrowed_;
-    if (idle_ + watching_ == 0 || borrowed_) ArmExpiry(deadline);
+    executor_asleep = idle_ > 0 && watching_ == 0;
+    if (idle_ + watching_ == 0) shift = TakeFree();
+    if (idle_ + watching_ == 0 && (shift == nullptr || borrow)) ArmExpiry(deadline);
     metrics_.AddInflight(1);
     arrivals_.fetch_add(1, std::memory_order_relaxed);
     QueueChanged();
   }
   if (executor_asleep) work_.Signal();  // outside the lock, so that the executor does not wake only to wait for it
-  if (borrow) RunBorrowed();
+  if (borrow) {
+    RunBorrowed(*shift);
+  } else if (shift != nullptr) {
+    Summon(*shift);
+  }
   return ticket;
 }
 
@@ -111,13 +108,16 @@ void BatcherImpl::Cancel(Ticket ticket) {
   Forget(1);
 }
 
-void BatcherImpl::Drain() {
+void BatcherImpl::Drain(absl::FunctionRef<void()> progress) {
   MutexLock lock(mutex_);
   draining_ = true;
   limits_.max_delay = absl::ZeroDuration();
   limits_.hold_until = 0;
   work_.SignalAll();
-  while (live_ > 0) ended_.Wait(mutex_);
+  while (live_ > 0) {
+    ended_.Wait(mutex_);
+    progress();
+  }
 }
 
 int64_t BatcherImpl::queued() const {
@@ -134,7 +134,7 @@ void BatcherImpl::HoldUntilQueued(int64_t count) {
 void BatcherImpl::ArmExpiry(Instant deadline) {
   if (deadline >= expiry_wake_) return;
   expiry_wake_ = deadline;
-  expiry_changed_.Signal();
+  threads_->Set(expiry_, deadline);
 }
 
 void BatcherImpl::QueueChanged() { metrics_.SetQueueDepth(static_cast<int64_t>(queue_.size())); }
@@ -158,18 +158,20 @@ void BatcherImpl::End(std::unique_ptr<Pending> pending, StatusOr<Result> result)
 // After `ended` requests have ended, done included.
 void BatcherImpl::Forget(size_t ended) {
   live_ -= ended;
-  if (draining_ && live_ == 0) ended_.SignalAll();
+  if (draining_) ended_.SignalAll();
 }
 
-StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics) {
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics,
+                                              std::shared_ptr<ExecutorThreads> threads) {
   SWIZZLE_CHECK(model->spec().executors() >= 1);
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int i = 0; i < model->spec().executors(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession(clock));
-  }
-  auto batcher = std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics);
-  SWIZZLE_RETURN_IF_ERROR(batcher->Start());
-  return batcher;
+  return Contain("start the model's executors", [&]() -> StatusOr<std::unique_ptr<Batcher>> {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int i = 0; i < model->spec().executors(); ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession(clock));
+    }
+    if (threads == nullptr) threads = std::make_shared<ExecutorThreads>(clock);
+    return std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics, std::move(threads));
+  });
 }
 
 }  // namespace swizzle

@@ -1,8 +1,8 @@
 // The queue of one model version: takes requests, forms batches for executors, and ends each request exactly once.
 //
-// Executor threads ask for batches themselves (NextBatch), so that a request changes threads once, and not at all where
-// to wake an executor takes longer than the batch (Submit). Decide (in batch_policy.h) is the pure function that says
-// what to do with the queue; the Batcher only carries it out.
+// Executors ask for batches themselves (NextBatch), so that a request changes threads once, and not at all where to
+// wake one takes longer than the batch (Submit). Once nothing is queued they give their threads back. Decide (in
+// batch_policy.h) is the pure function that says what to do with the queue; the Batcher only carries it out.
 // Thread-safe; destroyed only after every call has returned. Metrics of a request are recorded before its `done` runs.
 #ifndef SWIZZLE_SERVER_BATCHING_BATCHER_H_
 #define SWIZZLE_SERVER_BATCHING_BATCHER_H_
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "server/batching/executor_threads.h"
 #include "server/model/model.h"
 #include "server/model/request.h"
 #include "server/telemetry/metrics.h"
@@ -35,26 +37,29 @@ class Batcher {
   // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
   // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after
   // Submit if that is earlier) ends in DEADLINE_EXCEEDED.
-  // Where the only executor sleeps, its batches are short, and its session says so (Session::RunsAtOnce), the calling
-  // thread runs what is queued itself, for a moment, and calls `done` of those requests.
-  // REQUIRES: rows >= 1, and at most max_batch_size where that is not 0.
+  // Where the only executor has nothing to do, its batches are short, and its session says so (Session::RunsAtOnce),
+  // the calling thread runs what is queued itself, for a moment, and calls `done` of those requests. REQUIRES: rows >=
+  // 1, and at most max_batch_size where that is not 0.
   virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
 
   // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
   virtual void Cancel(Ticket ticket) = 0;
 
-  // No new requests; returns when everything queued and running has ended, `done` included. Safe to call more than
-  // once, but not from a `done`. The destructor drains.
-  virtual void Drain() = 0;
+  // No new requests; returns when everything queued and running has ended, `done` included. Meanwhile calls `progress`
+  // whenever something has; it must not block. Safe to call more than once, but not from a `done`. The destructor
+  // drains.
+  virtual void Drain(absl::FunctionRef<void()> progress = [] {}) = 0;
 
   virtual int64_t queued() const = 0;
   // For tests: executors take nothing until `count` requests are queued, once.
   virtual void HoldUntilQueued(int64_t count) = 0;
 };
 
-// Starts `model->spec().executors()` threads, each with a session of its own. Fails if a session does.
-// `clock` and `metrics` outlive the batcher; `metrics` may be null.
-StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics);
+// Has `model->spec().executors()` executors, each with a session of its own, which take their threads from `threads`:
+// null is some of its own. Fails if a session does, or there are no threads. `clock` and `metrics` outlive the batcher;
+// `metrics` may be null.
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics,
+                                              std::shared_ptr<ExecutorThreads> threads = nullptr);
 
 }  // namespace swizzle
 

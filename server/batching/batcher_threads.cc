@@ -22,18 +22,31 @@ constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
 
 }  // namespace
 
-void BatcherImpl::RunExecutor(int executor) {
-  Batch batch;
-  while (NextBatch(batch)) RunBatch(batch, executor);
+void BatcherImpl::RunExecutor(Shift& shift) {
+  while (NextBatch(shift)) {
+    RunBatch(shift);
+    if (threads_->crowded() && MakeRoom(shift)) return;
+  }
 }
 
-void BatcherImpl::RunBatch(Batch& batch, int executor) {
+// Gives the thread to an executor that waits for one, and waits behind it. False where this one has nothing to wait
+// for.
+bool BatcherImpl::MakeRoom(Shift& shift) {
+  const MutexLock lock(mutex_);
+  if (queue_.size() == 0) return false;
+  ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
+  threads_->Add(shift);
+  return true;
+}
+
+void BatcherImpl::RunBatch(Shift& shift) {
+  Batch& batch = shift.batch_;
   const size_t count = batch.requests.size();
-  const Status status = Execute(batch, executor);
+  const Status status = Execute(batch, shift.executor_);
   if (status.ok() || count == 1) {
     EndAll(batch, status);
   } else {
-    ExecuteEachAlone(batch, executor);
+    ExecuteEachAlone(shift);
   }
   MutexLock lock(mutex_);
   running_ -= batch.work;
@@ -44,50 +57,72 @@ void BatcherImpl::RunBatch(Batch& batch, int executor) {
   Forget(count);
 }
 
-// Waits for a batch; false once the batcher is closed.
-bool BatcherImpl::NextBatch(Batch& batch) {
-  batch.requests.clear();
-  while (batch.requests.empty()) {
+// Waits for a batch; false once the executor has given its thread back.
+bool BatcherImpl::NextBatch(Shift& shift) {
+  shift.batch_.requests.clear();
+  while (shift.batch_.requests.empty()) {
     PendingList expired;
     {
       MutexLock lock(mutex_);
-      if (!AwaitWork(batch, expired)) return false;
+      if (!AwaitWork(shift, expired)) return false;
     }
     if (!expired.empty()) Fail(std::move(expired), late_, Rejection::kTimeout);
   }
   return true;
 }
 
-// Fills `batch`, `expired` or both, as soon as there is something for either; false once the batcher is closed.
-bool BatcherImpl::AwaitWork(Batch& batch, PendingList& expired) {
+// Fills the batch, `expired` or both, as soon as there is something for either. False once the thread is given back,
+// since nothing is queued: the shift is then anybody's.
+bool BatcherImpl::AwaitWork(Shift& shift, PendingList& expired) {
   bool watch = model_->spec().instance_kind == InstanceKind::kGpu;
-  while (!closed_) {
-    const Instant wake = TakeWork(batch, expired);
-    if (!expired.empty() || !batch.requests.empty()) {
+  while (true) {
+    const Instant wake = TakeWork(shift.batch_, expired);
+    if (!expired.empty() || !shift.batch_.requests.empty()) {
       QueueChanged();
       HandOverRest();
       return true;
     }
-    if (std::exchange(watch, false) && queue_.size() == 0) {
+    if (queue_.size() > 0) {
+      Sleep(wake);
+    } else if (std::exchange(watch, false)) {
       WatchQueue();
-      continue;
+    } else {
+      GiveBack(shift);
+      return false;
     }
-    Sleep(wake);
   }
-  return false;
 }
 
-// Until `wake`, or there may be work, which then is this executor's.
+// Until `wake`, or there may be work.
 void BatcherImpl::Sleep(Instant wake) {
   ++idle_;
   clock_.WaitUntil(mutex_, work_, wake);
-  while (borrowed_) work_.Wait(mutex_);
   --idle_;
+}
+
+// Null if every executor has a thread, or waits for one.
+BatcherImpl::Shift* BatcherImpl::TakeFree() {
+  if (free_.empty()) return nullptr;
+  Shift* const shift = free_.back();
+  free_.pop_back();
+  return shift;
+}
+
+void BatcherImpl::GiveBack(Shift& shift) {
+  free_.push_back(&shift);
+  if (draining_) ended_.SignalAll();
+}
+
+// Gives an executor a thread, for what is queued. Where it has to wait for one, somebody has to see to deadlines.
+void BatcherImpl::Summon(Shift& shift) {
+  if (threads_->Add(shift)) return;
+  const MutexLock lock(mutex_);
+  if (queue_.size() > 0) ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
 }
 
 // Whether the thread that has just queued a request may run it: to wake the executor would take longer.
 bool BatcherImpl::MayBorrow() const {
-  if (sessions_.size() != 1 || idle_ == 0 || watching_ > 0 || borrowed_ || queue_.size() != 1) return false;
+  if (shifts_.size() != 1 || free_.empty() || queue_.size() != 1) return false;
   if (limits_.max_delay > absl::ZeroDuration() || !short_time_.known()) return false;
   return short_time_.Of(queue_.load().work, bounds_.batch_work) <= kShort && sessions_[0]->RunsAtOnce();
 }
@@ -95,27 +130,33 @@ bool BatcherImpl::MayBorrow() const {
 // In the executor's place: what is queued, and what others queue meanwhile. Not for long: the thread, one of gRPC's, is
 // wanted elsewhere, and sends the answer to its own request when it returns. What nobody contained ends the server, as
 // on an executor: past Submit its call would be answered twice, and the session never given back.
-void BatcherImpl::RunBorrowed() noexcept {
+void BatcherImpl::RunBorrowed(Shift& shift) noexcept {
   const Instant end = clock_.Now() + kMostBorrowed;
-  for (PendingList expired; TakeBorrowed(expired, end);) {
+  for (PendingList expired; TakeBorrowed(shift, expired, end);) {
     if (!expired.empty()) Fail(std::exchange(expired, {}), late_, Rejection::kTimeout);
-    if (!borrowed_batch_.requests.empty()) RunBatch(borrowed_batch_, 0);
+    if (!shift.batch_.requests.empty()) RunBatch(shift);
   }
 }
 
-// As AwaitWork does; false where there is nothing to take, or no time for it. The executor then sees to what is queued.
-bool BatcherImpl::TakeBorrowed(PendingList& expired, Instant end) {
-  MutexLock lock(mutex_);
-  borrowed_batch_.requests.clear();
-  if (clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
-    TakeWork(borrowed_batch_, expired);
-    if (!expired.empty() || !borrowed_batch_.requests.empty()) {
-      QueueChanged();
-      return true;
+// As AwaitWork does; false where there is nothing to take, or no time for it. The executor's own thread then sees to
+// what is queued.
+bool BatcherImpl::TakeBorrowed(Shift& shift, PendingList& expired, Instant end) {
+  {
+    const MutexLock lock(mutex_);
+    shift.batch_.requests.clear();
+    if (clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
+      TakeWork(shift.batch_, expired);
+      if (!expired.empty() || !shift.batch_.requests.empty()) {
+        QueueChanged();
+        return true;
+      }
+    }
+    if (queue_.size() == 0) {
+      GiveBack(shift);
+      return false;
     }
   }
-  borrowed_ = false;
-  if (queue_.size() > 0) work_.Signal();
+  Summon(shift);
   return false;
 }
 
@@ -177,14 +218,14 @@ Status BatcherImpl::Execute(Batch& batch, int executor) {
 
 // After a batch has failed: what is wrong with one of its requests, or too much of all together, fails no other. Costs
 // a failing model one run more for each request.
-void BatcherImpl::ExecuteEachAlone(Batch& batch, int executor) {
-  Batch& alone = alone_[static_cast<size_t>(executor)];
-  for (std::unique_ptr<Pending>& pending : batch.requests) {
+void BatcherImpl::ExecuteEachAlone(Shift& shift) {
+  Batch& alone = shift.alone_;
+  for (std::unique_ptr<Pending>& pending : shift.batch_.requests) {
     alone.start = clock_.Now();
     alone.reason = BatchReason::kRetry;
     const bool late = pending->request.deadline <= alone.start;
     alone.requests[0] = std::move(pending);
-    EndAll(alone, late ? late_ : Execute(alone, executor));
+    EndAll(alone, late ? late_ : Execute(alone, shift.executor_));
   }
 }
 
@@ -212,21 +253,17 @@ void BatcherImpl::RecordSuccess(const Batch& batch, const BatchTimes& times) {
                         .times = times});
 }
 
-// Ends requests whose deadline comes while every executor is busy.
-void BatcherImpl::RunExpiry() {
+// Ends requests whose deadline has come while every executor is busy.
+void BatcherImpl::EndLate() {
   while (true) {
     PendingList expired;
     {
-      MutexLock lock(mutex_);
-      if (closed_) return;
+      const MutexLock lock(mutex_);
       const Instant next = TakeExpired(expired);
       if (expired.empty()) {
-        const bool due = expiry_wake_ <= clock_.Now();
-        const Instant needed = idle_ > 0 && !borrowed_ ? Instant::InfiniteFuture() : next;
-        // Until it is due it stays armed, though the request be gone: else the next one would wake this thread, too.
-        expiry_wake_ = due ? needed : std::min(expiry_wake_, next);
-        clock_.WaitUntil(mutex_, expiry_changed_, expiry_wake_);
-        continue;
+        expiry_wake_ = idle_ > 0 ? Instant::InfiniteFuture() : next;
+        threads_->Set(expiry_, expiry_wake_);
+        return;
       }
       QueueChanged();
     }
@@ -250,11 +287,10 @@ Instant BatcherImpl::TakeExpired(PendingList& expired) {
 // This executor is about to be busy: somebody else has to see to what is still queued.
 void BatcherImpl::HandOverRest() {
   if (queue_.size() == 0) return;
-  if (idle_ > 0) {
-    work_.Signal();
-  } else {
-    ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
-  }
+  if (idle_ > 0) return work_.Signal();
+  Shift* const other = TakeFree();
+  if (other != nullptr && threads_->Add(*other)) return;
+  ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
 }
 
 }  // namespace swizzle

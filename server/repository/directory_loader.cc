@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "kernels/cpu/runtime/start_threads.h"
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/plan_tuner.h"
@@ -47,6 +48,7 @@ class DirectoryLoader {
         tuner_(place.tuner),
         claim_(place.rooms, options_.resident_bytes),
         turns_(place.turns),
+        threads_(place.threads),
         directory_(std::move(directory)),
         name_(directory_.filename().string()) {}
 
@@ -331,7 +333,10 @@ class DirectoryLoader {
     auto serving = std::make_shared<ServingModel>();
     serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
     serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
-    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get()));
+    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get(), threads_));
+    SWIZZLE_RETURN_IF_ERROR(Annotate(cpu::CheckThreads(kSpareThreads),
+                                     "its threads would leave too few to answer calls with (fewer models, or less "
+                                     "'--threads', take fewer)"));
     serving->model = std::move(model);
     LogLoaded(*serving->model, load_time);
     claim_.Take();
@@ -372,6 +377,7 @@ class DirectoryLoader {
   BackgroundTuner* const tuner_;  // null: nothing is tuned
   MemoryClaim claim_;
   const std::shared_ptr<ComputeTurns> turns_;
+  const std::shared_ptr<ExecutorThreads> threads_;
   const fs::path directory_;
   const std::string name_;
   int64_t version_ = 0;

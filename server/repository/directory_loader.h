@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/devices.h"
+#include "server/batching/executor_threads.h"
 #include "server/model/compute_turns.h"
 #include "server/repository/memory_claim.h"
 #include "server/repository/model_repository.h"
@@ -29,6 +30,7 @@ struct LoadingPlace {
   BackgroundTuner* const tuner;  // is told what is to be tuned; null: nothing is
   MemoryRooms& rooms;            // less, once a model is loaded
   std::shared_ptr<ComputeTurns> turns;
+  std::shared_ptr<ExecutorThreads> threads;
 };
 
 // `directory` is the model's, and its last part the model's name. The log says what was done, and how long it took.

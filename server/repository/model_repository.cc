@@ -11,6 +11,7 @@
 #include "kernels/base/mutex.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
+#include "server/batching/executor_threads.h"
 #include "server/repository/directory_loader.h"
 #include "server/repository/model_directory.h"
 #include "server/telemetry/logging.h"
@@ -53,7 +54,10 @@ class DirectoryRepository final : public ModelRepository {
   void StopTuning() override {
     if (tuner_ != nullptr) tuner_->RequestStop();
   }
-  void Drain() override;
+  void Drain(absl::FunctionRef<void()> progress) override;
+  void AwaitTuner(absl::Duration patience) override {
+    if (tuner_ != nullptr) tuner_->AwaitStop(patience);
+  }
 
  private:
   struct Entry {
@@ -67,6 +71,7 @@ class DirectoryRepository final : public ModelRepository {
   MemoryRooms rooms_;                                                   // of the thread that loads
   std::atomic<int64_t> promised_ = 0, runs_limit_ = rooms_.runs_limit;  // by it
   const std::shared_ptr<ComputeTurns> turns_ = std::make_shared<ComputeTurns>(AvailableCpus());
+  const std::shared_ptr<ExecutorThreads> threads_ = std::make_shared<ExecutorThreads>(*options_.clock);
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   const Periodic free_idle_{kIdle, [runs = rooms_.runs] { runs->FreeIdle(); }};
@@ -91,8 +96,8 @@ Status DirectoryRepository::Open() {
 void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   for (ModelStatus status : List()) {
     if (options_.stop && options_.stop()) return;
-    LoadedDirectory loaded =
-        LoadDirectory(options_.directory / status.name, {options_, devices_, metrics_, tuner_.get(), rooms_, turns_});
+    LoadedDirectory loaded = LoadDirectory(options_.directory / status.name,
+                                           {options_, devices_, metrics_, tuner_.get(), rooms_, turns_, threads_});
     promised_.store(rooms_.process.promised, std::memory_order_relaxed);
     runs_limit_.store(rooms_.runs_limit, std::memory_order_relaxed);
     StatusOr<std::shared_ptr<ServingModel>>& serving = loaded.serving;
@@ -164,7 +169,7 @@ void DirectoryRepository::CountUnserved(std::string_view name, StatusCode code) 
 }
 
 // Without the lock: requests that end meanwhile may ask for their model.
-void DirectoryRepository::Drain() {
+void DirectoryRepository::Drain(absl::FunctionRef<void()> progress) {
   std::vector<std::shared_ptr<ServingModel>> serving;
   {
     const MutexLock lock(mutex_);
@@ -172,7 +177,7 @@ void DirectoryRepository::Drain() {
       if (entry.serving != nullptr) serving.push_back(entry.serving);
     }
   }
-  for (const auto& model : serving) model->batcher->Drain();
+  for (const auto& model : serving) model->batcher->Drain(progress);
 }
 
 }  // namespace

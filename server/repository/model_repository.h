@@ -61,7 +61,10 @@ class ModelRepository {
   // In the metrics, of a request that Find found no model for.
   virtual void CountUnserved(std::string_view name, StatusCode code) const = 0;
   virtual void StopTuning() = 0;  // returns at once
-  virtual void Drain() = 0;       // every batcher
+  // After StopTuning: until nothing is measured, or saved, any more.
+  virtual void AwaitTuner(absl::Duration patience) = 0;
+  // Every batcher. `progress` as Batcher::Drain has it.
+  virtual void Drain(absl::FunctionRef<void()> progress = [] {}) = 0;
 };
 
 // Whether each of an executor's threads is pinned, where a model has `threads` in all, the affinity mask `affinity`

@@ -80,7 +80,20 @@ void BackgroundTuner::TuneNow(TuningJob job) {
   Finish(task);
 }
 
+void BackgroundTuner::AwaitStop(absl::Duration patience) {
+  const Instant end = Clock::Real().Now() + patience;
+  const MutexLock lock(mutex_);
+  while (!over_ && Clock::Real().Now() < end) changed_.WaitUntil(mutex_, end);
+}
+
 void BackgroundTuner::Run() {
+  TuneInTurn();
+  const MutexLock lock(mutex_);
+  over_ = true;
+  changed_.SignalAll();
+}
+
+void BackgroundTuner::TuneInTurn() {
   while (true) {
     std::list<Task> taken;
     {

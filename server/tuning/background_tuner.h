@@ -56,6 +56,8 @@ class BackgroundTuner {
   void Add(TuningJob job);
   // Measures no more; returns at once.
   void RequestStop();
+  // After that, until what was being measured, or saved, has ended, or for so long.
+  void AwaitStop(absl::Duration patience);
 
  private:
   struct Task {
@@ -70,6 +72,7 @@ class BackgroundTuner {
   };
 
   void Run();
+  void TuneInTurn();
   void Pass(Task& task, MeasureGate& gate);
   // One device of the model. What the pass came to is added to the task.
   Status TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget);
@@ -84,7 +87,8 @@ class BackgroundTuner {
   CondVar changed_;
   std::list<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all of the above
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has come to its end
+  std::thread thread_;                         // last: it uses all of the above
 };
 
 }  // namespace swizzle
