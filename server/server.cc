@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,11 +14,15 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "kernels/cpu/conv/sgemm.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cache_domains.h"
+#include "kernels/cpu/runtime/start_threads.h"
+#include "server/batching/executor_threads.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_trim.h"
 #include "server/rpc/connections.h"
+#include "server/rpc/grpc_threads.h"
 #include "server/shutdown_signals.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
@@ -40,6 +46,26 @@ constexpr absl::Duration kFlushTime = absl::Seconds(5);
 
 // How long connections without calls may take to close: one that answers does so in a round trip.
 constexpr absl::Duration kFarewell = absl::Milliseconds(400);
+
+// How long a drain waits for another request to end, and at most for connections to: gRPC has no limit of its own, and
+// where it lacks threads waits for ever.
+constexpr absl::Duration kMostSilence = absl::Minutes(1), kMostFarewell = absl::Seconds(3);
+
+// How long the tuner may take to end what it measures, or saves.
+constexpr absl::Duration kTunerTime = absl::Seconds(1);
+
+// Open files that the server cannot begin without: its own, gRPC's, and some of a model that is loaded.
+constexpr int kLeastFiles = 24;
+
+// Threads that it starts before it has models: gRPC's, of which some wait for calls and some for its own work, and
+// those of this server.
+int ThreadsToStart() {
+  constexpr int kOfGrpc = 6, kOurs = 12;
+  const int64_t processors = sysconf(_SC_NPROCESSORS_CONF);
+  const int64_t for_calls = std::clamp<int64_t>(processors / 2, 2, 16),
+                for_work = std::clamp<int64_t>(processors, 2, 32);
+  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + kSpareThreads;
+}
 
 // How often the server looks after itself, and for clients that take too much of it: in a second one opens as many
 // calls as a gigabyte has room for. Looking takes a tenth of the time at most: many connections take milliseconds.
@@ -97,24 +123,38 @@ std::string KernelListing(const Backend& backend) {
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                 const std::function<void()>& before_serving,
-                                                const std::function<bool()>& stop) {
-  ShareArenas(AvailableCpus());
+                                                const std::function<bool()>& stop,
+                                                const std::function<void(const Status&)>& failed) {
   std::unique_ptr<Server> server(new Server);
+  const Status opened = Contain("start the server", [&] { return server->Open(options, before_serving, stop); });
+  if (opened.ok()) return server;
+  failed(opened);
+  return opened;
+}
+
+Status Server::Open(const ServerOptions& options, const std::function<void()>& before_serving,
+                    const std::function<bool()>& stop) {
+  ShareArenas(AvailableCpus());
+  RaiseFileLimit();
+  SWIZZLE_RETURN_IF_ERROR(CheckFiles(kLeastFiles));
+  SWIZZLE_RETURN_IF_ERROR(cpu::CheckThreads(ThreadsToStart()));
+  RunGrpcWorkInPlace();
+  SWIZZLE_RETURN_IF_ERROR(cpu::PrepareSgemm());
   SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
-  server->devices_ = std::make_unique<Devices>(std::move(devices));
-  if (!server->devices_->reason().empty()) {
-    Log(LogLevel::kInfo, "models run on the CPU", {{"reason", server->devices_->reason()}});
+  devices_ = std::make_unique<Devices>(std::move(devices));
+  if (!devices_->reason().empty()) {
+    Log(LogLevel::kInfo, "models run on the CPU", {{"reason", devices_->reason()}});
   }
-  server->says_goaway_ = options.says_goaway;
-  SWIZZLE_RETURN_IF_ERROR(server->Listen(options));
-  SWIZZLE_RETURN_IF_ERROR(server->OpenRepository(options, stop));
-  SWIZZLE_RETURN_IF_ERROR(server->LoadModels(options, before_serving, stop));
+  says_goaway_ = options.says_goaway;
+  SWIZZLE_RETURN_IF_ERROR(Listen(options));
+  SWIZZLE_RETURN_IF_ERROR(OpenRepository(options, stop));
+  SWIZZLE_RETURN_IF_ERROR(LoadModels(options, before_serving, stop));
   KeepFreedMemory();
-  if (!server->devices_->gpus().empty()) {
-    server->watch_ = std::make_unique<DeviceWatch>([s = server.get()] { return s->devices_->health(); },
-                                                   [s = server.get()](const Status& status) { s->LoseDevice(status); });
+  if (!devices_->gpus().empty()) {
+    watch_ = std::make_unique<DeviceWatch>([this] { return devices_->health(); },
+                                           [this](const Status& status) { LoseDevice(status); });
   }
-  return server;
+  return absl::OkStatus();
 }
 
 Server::~Server() {
@@ -139,6 +179,7 @@ Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(grpc_,
                            GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed));
   memory_limit_ = MemoryLimitOf(options);
+  call_watch_ = std::make_unique<CallWatch>();
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
       {{"grpc_port", grpc_->port()},
@@ -190,7 +231,8 @@ void Server::StartUpkeep() {
     service_->EndLateResponses();
     connection_ends_->Look();
     trim->Look();
-    NoteListener();
+    call_watch_->Look();
+    PublishLife();
   });
   greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant(), unhurried = Instant()]() mutable {
     const Instant start = Clock::Real().Now();
@@ -223,12 +265,16 @@ void Server::EndSlowSenders() {
   }
 }
 
-// Whoever cannot connect any more is not helped by a process that lives.
-void Server::NoteListener() {
-  if (grpc_->accepting() || !live_.exchange(false)) return;
-  Log(LogLevel::kError, "no connection can be accepted any more", {{"grpc_port", grpc_->port()}});
-  health_.SetServing(kLivenessService, false);
-  metrics_->SetLive(false);
+// Whoever cannot connect any more, or gets no answer, is not helped by a process that lives.
+void Server::PublishLife() {
+  const bool accepting = grpc_->accepting(), answered = call_watch_->answered();
+  const bool live = accepting && answered && !device_lost_;
+  if (live_.exchange(live) == live) return;
+  if (!accepting) Log(LogLevel::kError, "no connection can be accepted any more", {{"grpc_port", grpc_->port()}});
+  if (!answered) Log(LogLevel::kError, "calls are not taken up", {{"thread_limits", cpu::ThreadLimits()}});
+  if (live) Log(LogLevel::kInfo, "calls are taken up again");
+  health_.SetServing(kLivenessService, live);
+  metrics_->SetLive(live);
 }
 
 Status Server::OpenRepository(const ServerOptions& options, const std::function<bool()>& stop) {
@@ -301,8 +347,8 @@ void Server::PublishReadiness() {
 void Server::LoseDevice(const Status& status) {
   Log(LogLevel::kError, "device lost", {{"error", std::string(status.message())}});
   AnnounceShutdown();
-  health_.SetServing(kLivenessService, false);
-  metrics_->SetLive(false);
+  device_lost_ = true;
+  PublishLife();
 }
 
 void Server::AnnounceShutdown() {
@@ -315,19 +361,23 @@ void Server::AnnounceShutdown() {
   if (repository_ != nullptr) repository_->StopTuning();
 }
 
-void Server::Drain() {
+void Server::Drain(const StepLimit& limit) {
   if (grpc_ == nullptr || upkeep_ == nullptr) return;  // it did not start, or is drained
+  const auto requests_end = [&] { limit(kMostSilence, kLeftUndrained); };
+  requests_end();
   watch_ = nullptr;
   AnnounceShutdown();
   service_->RefuseInferences();
   const bool told = says_goaway_ && SendGoaways(grpc_->server());
-  if (repository_ != nullptr) repository_->Drain();
+  if (repository_ != nullptr) repository_->Drain(requests_end);
+  limit(kFlushTime + kMostFarewell, kDrained);
   health_.EndWatches();
   service_->AwaitCalls(kFlushTime);
+  if (repository_ != nullptr) repository_->AwaitTuner(kTunerTime);
   // Only now, since probes connect anew each time.
   grpc_->StopAccepting();
-  if (told) {
-    SendGoaways(grpc_->server());
+  limit(kMostFarewell, kDrained);
+  if (told && SendGoaways(grpc_->server())) {
     const Instant leave = Clock::Real().Now() + kFarewell;
     while (grpc_->open_connections() > 0 && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
   }
@@ -339,22 +389,28 @@ void Server::Drain() {
 
 int RunServer(const ServerOptions& options) {
   ShutdownSignals* signals = nullptr;
-  StatusOr<std::unique_ptr<Server>> server = Contain("start the server", [&] {
+  const auto failed = [](const Status& status) {
+    Log(LogLevel::kError, "cannot start", {{"error", std::string(status.message())}});
+    LeaveProcess(kCannotStart);
+  };
+  const Status handled = Contain("take signals", [&] {
     signals = new ShutdownSignals;
-    return Server::Start(
-        options, [signals] { signals->StartServing(); }, [signals] { return signals->asked(); });
+    return absl::OkStatus();
   });
-  if (!server.ok()) {
-    Log(LogLevel::kError, "cannot start", {{"error", std::string(server.status().message())}});
+  if (!handled.ok()) {
+    failed(handled);
     return kCannotStart;
   }
+  StatusOr<std::unique_ptr<Server>> server = Server::Start(
+      options, [signals] { signals->StartServing(); }, [signals] { return signals->asked(); }, failed);
+  if (!server.ok()) return kCannotStart;
   signals->Wait();
   Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
   (*server)->AnnounceShutdown();
   absl::SleepFor(options.drain_delay);
-  (*server)->Drain();
+  (*server)->Drain([signals](absl::Duration most, ExitCode late) { signals->LeaveWithin(most, late); });
   Log(LogLevel::kInfo, "stopped");
-  return kDrained;
+  return LeaveProcess(kDrained);
 }
 
 }  // namespace swizzle

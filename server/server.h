@@ -21,10 +21,12 @@
 #include "server/memory/memory_trim.h"
 #include "server/options.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/call_watch.h"
 #include "server/rpc/connection_ends.h"
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
+#include "server/shutdown_signals.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/periodic.h"
 
@@ -40,9 +42,12 @@ class Server {
   // no more are wanted. Calls `before_serving` once, as the first of them serves, and writes the port file once it
   // is ready, or no model is left to load. UNAVAILABLE if an address cannot be had, NOT_FOUND if the repository is not
   // there.
+  // `failed` is called with an error before what was started is taken down: that may take for ever, where gRPC has got
+  // some of its threads alone.
   static StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options, const std::function<void()>& before_serving = [] {},
-      const std::function<bool()>& stop = [] { return false; });
+      const std::function<bool()>& stop = [] { return false; },
+      const std::function<void(const Status&)>& failed = [](const Status&) {});
 
   // Drains.
   ~Server();
@@ -58,10 +63,15 @@ class Server {
   // Refuses new requests, asks clients to connect elsewhere, where gRPC can (rpc/connections.h), waits for what is
   // queued and running, and closes the connections: for a second at most it waits for peers that don't answer. Calls
   // that have not come whole end UNAVAILABLE. Liveness says yes until nothing runs any more.
-  void Drain();
+  // Before each step that waits for others, and whenever requests have ended, `limit` is told within how long it is
+  // called again, or all is done; and what the process may end with if it isn't. It must not block.
+  using StepLimit = std::function<void(absl::Duration most, ExitCode late)>;
+  void Drain(const StepLimit& limit = [](absl::Duration, ExitCode) {});
 
  private:
   Server() = default;
+  Status Open(const ServerOptions& options, const std::function<void()>& before_serving,
+              const std::function<bool()>& stop);
   Status Listen(const ServerOptions& options);
   Status OpenRepository(const ServerOptions& options, const std::function<bool()>& stop);
   Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
@@ -72,7 +82,7 @@ class Server {
 
   void LoseDevice(const Status& status);
   void StartUpkeep();
-  void NoteListener();
+  void PublishLife();
   void EndGreedyConnections();
   void EndSlowSenders();
   ClientLoad LoadOfClients(const MemoryTrim& trim) const;
@@ -88,16 +98,18 @@ class Server {
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls, and who hears of closed connections
   bool says_goaway_ = true;
-  std::atomic<bool> live_ = true;
-  int64_t memory_limit_ = 0;                   // of the process
-  OpenStreams streams_{0};                     // the watch's
-  std::unique_ptr<SlowSenders> slow_senders_;  // the greed watch's
+  std::unique_ptr<CallWatch> call_watch_;
+  std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published
+  int64_t memory_limit_ = 0;                             // of the process
+  OpenStreams streams_{0};                               // the watch's
+  std::unique_ptr<SlowSenders> slow_senders_;            // the greed watch's
   std::atomic<int64_t> slow_senders_ended_ = 0;
   std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };
 
-// Runs a server until SIGTERM or SIGINT, then drains it. Returns the process's exit code; server/shutdown_signals.h has
-// them all, and what each signal does. Call it from main, before any other thread runs.
+// Runs a server until SIGTERM or SIGINT, then drains it, and leaves the process (LeaveProcess), or returns its exit
+// code; server/shutdown_signals.h has them all, and what each signal does. Call it from main, before any other thread
+// runs.
 int RunServer(const ServerOptions& options);
 
 }  // namespace swizzle

@@ -26,27 +26,55 @@ ShutdownSignals::ShutdownSignals() {
   std::thread([this] { Take(); }).detach();
 }
 
+void ShutdownSignals::LeaveWithin(absl::Duration most, ExitCode code) {
+  const MutexLock lock(mutex_);
+  leave_ = Clock::Real().Now() + most;
+  leave_with_ = code;
+}
+
+void ShutdownSignals::LeaveIfLate() {
+  ExitCode code;
+  {
+    const MutexLock lock(mutex_);
+    if (Clock::Real().Now() < leave_) return;
+    code = leave_with_;
+  }
+  if (code == kDrained) {
+    Log(LogLevel::kWarning, "stopped; connections did not end in time");
+  } else {
+    Log(LogLevel::kError, "requests did not end in time; leaving without them");
+  }
+  _exit(code);
+}
+
 void ShutdownSignals::Take() {
-  AwaitRequest();
+  while (!AwaitRequest()) {
+  }
   if (!serving_) _exit(kDrained);
   asked_ = true;
   first_.set_value();
   const Instant first = Clock::Real().Now();
-  do AwaitRequest();
-  while (Clock::Real().Now() < first + kSameRequest);
+  while (!AwaitRequest() || Clock::Real().Now() < first + kSameRequest) LeaveIfLate();
   Log(LogLevel::kWarning, "second signal; leaving without a drain");
   _exit(kLeftUndrained);
 }
 
-// Until somebody asks it to stop.
-void ShutdownSignals::AwaitRequest() {
-  for (;;) {
-    int taken = 0;
-    if (sigwait(&signals_, &taken) != 0) continue;
-    const bool stop = taken == SIGTERM || taken == SIGINT;
-    Log(LogLevel::kInfo, stop ? "signal" : "signal ignored", {{"signal", sigabbrev_np(taken)}});
-    if (stop) return;
-  }
+// Whether somebody asks it to stop; while it drains, it looks at the time now and then.
+bool ShutdownSignals::AwaitRequest() {
+  static constexpr timespec kLook = {.tv_sec = 0, .tv_nsec = 200'000'000};
+  const int taken = asked_ ? sigtimedwait(&signals_, nullptr, &kLook) : sigwaitinfo(&signals_, nullptr);
+  if (taken < 0) return false;
+  const bool stop = taken == SIGTERM || taken == SIGINT;
+  Log(LogLevel::kInfo, stop ? "signal" : "signal ignored", {{"signal", sigabbrev_np(taken)}});
+  return stop;
+}
+
+int LeaveProcess(int code) {
+#if !defined(SWIZZLE_SANITIZED)
+  FlushLog();
+  _exit(code);
+#endif
+  return code;
 }
 
 }  // namespace swizzle

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -251,6 +252,17 @@ int64_t RaiseFileLimit() {
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = soft;
   constexpr rlim_t kPlenty = 1 << 20;
   return static_cast<int64_t>(limit.rlim_cur < kPlenty ? limit.rlim_cur : kPlenty);
+}
+
+Status CheckFiles(int count) {
+  std::vector<FileDescriptor> open(static_cast<size_t>(count));
+  for (FileDescriptor& descriptor : open) {
+    descriptor = OpenReserve();
+    if (descriptor.valid()) continue;
+    return MakeError(StatusCode::kResourceExhausted, "this process may not open ", count,
+                     " files more: ", std::strerror(errno), "; raise `ulimit -n`");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace swizzle

@@ -102,6 +102,9 @@ class ConnectionAcceptor {
 // Lets this process open as many files as it may (the hard limit); returns how many.
 int64_t RaiseFileLimit();
 
+// RESOURCE_EXHAUSTED unless this process may open so many more at a time.
+Status CheckFiles(int count);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_NET_CONNECTION_ACCEPTOR_H_

@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <grpcpp/alarm.h>
 
-#include <future>
 #include <memory>
+
+#include "absl/time/time.h"
+#include "kernels/base/mutex.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 namespace {
@@ -16,6 +19,17 @@ void* GoawayFunction() {
   return found;
 }
 
+// How long gRPC's threads may take to begin it: where the system gave it none, they never do.
+constexpr absl::Duration kMostDelay = absl::Seconds(1);
+
+// Shared by who waits and who says it, since either may be the last.
+struct Farewell {
+  Mutex mutex;
+  CondVar changed;
+  bool said ABSL_GUARDED_BY(mutex) = false;
+  bool given_up ABSL_GUARDED_BY(mutex) = false;  // the server may be gone
+};
+
 }  // namespace
 
 bool CanSayGoaway() { return GoawayFunction() != nullptr; }
@@ -24,14 +38,20 @@ bool CanSayGoaway() { return GoawayFunction() != nullptr; }
 bool SendGoaways(grpc::Server& server) {
   void* const found = GoawayFunction();
   if (found == nullptr) return false;
-  const auto sent = std::make_shared<std::promise<void>>();
+  const auto farewell = std::make_shared<Farewell>();
   grpc::Alarm alarm;
-  alarm.Set(gpr_now(GPR_CLOCK_MONOTONIC), [sent, found, core = server.c_server()](bool) {
+  alarm.Set(gpr_now(GPR_CLOCK_MONOTONIC), [farewell, found, core = server.c_server()](bool) {
+    const MutexLock lock(farewell->mutex);
+    if (farewell->given_up) return;
     reinterpret_cast<void (*)(void*)>(found)(core);
-    sent->set_value();
+    farewell->said = true;
+    farewell->changed.SignalAll();
   });
-  sent->get_future().wait();
-  return true;
+  const Instant end = Clock::Real().Now() + kMostDelay;
+  const MutexLock lock(farewell->mutex);
+  while (!farewell->said && Clock::Real().Now() < end) farewell->changed.WaitUntil(farewell->mutex, end);
+  farewell->given_up = !farewell->said;
+  return farewell->said;
 }
 
 }  // namespace swizzle

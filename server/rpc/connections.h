@@ -16,7 +16,8 @@ namespace swizzle {
 bool CanSayGoaway();
 
 // Says GOAWAY on every connection: calls that have come are answered, for others their clients connect anew, and
-// connections without calls are closed. False, and nothing is said, where it can't be.
+// connections without calls are closed. False, and nothing is said, where it can't be, or gRPC's threads take it up
+// within no second.
 bool SendGoaways(grpc::Server& server);
 
 }  // namespace swizzle

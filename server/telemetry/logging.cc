@@ -76,4 +76,6 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
   logger.log(SpdlogLevel(level), "{}", FormatLogEvent(log_format, message, fields));
 }
 
+void FlushLog() { spdlog::default_logger_raw()->flush(); }
+
 }  // namespace swizzle

@@ -35,6 +35,9 @@ void InitLogging(LogFormat format, LogLevel level);
 
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
+// Returns once all that was logged is written.
+void FlushLog();
+
 // The line without time and level, as Log writes it. Text values with spaces or quotes are quoted.
 std::string FormatLogEvent(LogFormat format, std::string_view message, std::initializer_list<LogField> fields);
 

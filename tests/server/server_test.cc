@@ -311,6 +311,30 @@ TEST(RunServerTest, WithoutThreadsItCannotStart) {
   EXPECT_EXIT(start(), ::testing::ExitedWithCode(kCannotStart), "");
 }
 
+// In a process of its own.
+TEST(RunServerTest, WithoutFilesItCannotStart) {
+  for (const rlim_t files : {4, 8, 12, 20}) {
+    const auto start = [files] {
+      const rlimit limit = {files, files};
+      setrlimit(RLIMIT_NOFILE, &limit);
+      std::_Exit(RunServer({}));
+    };
+    EXPECT_EXIT(start(), ::testing::ExitedWithCode(kCannotStart), "") << files;
+  }
+}
+
+TEST(ServerStartTest, WhoStartsItHearsOfAnErrorBeforeItIsTakenDown) {
+  ServerOptions options;
+  options.model_repository = "/nonexistent";
+  options.grpc_address = options.metrics_address = "127.0.0.1:0";
+  Status heard;
+  const Status status = Server::Start(
+                            options, [] {}, [] { return false; }, [&](const Status& error) { heard = error; })
+                            .status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(heard, status);
+}
+
 TEST(KernelListing, HasALineForEachKernel) {
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const std::string text = KernelListing(*backend);
