@@ -77,6 +77,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
   for (const Node& node : graph.nodes) {
     SWIZZLE_ASSIGN_OR_RETURN(program->functions_.emplace_back(), FunctionOf(node, graph.opset));
   }
+  program->verdicts_ = std::make_shared<Verdicts>(graph.nodes.size());
   program->graph_ = std::move(graph);
   program->batch_obstacle_ = BatchObstacle(program->graph_);
   SWIZZLE_RETURN_IF_ERROR(program->TakeConstants());
@@ -157,6 +158,7 @@ struct Program::RunState {
   std::vector<TurnTime>* times = nullptr;                     // null: nobody wants to know
   bool has_steady = false;                                    // what steady turns make is there
   std::optional<SteadyValues::Values> steady = std::nullopt;  // where it is not, and is to be kept: what they made
+  bool blames = false;
 
   std::vector<Array> ValuesOf(std::span<const int> list) const {
     std::vector<Array> found;
@@ -189,11 +191,12 @@ Status Program::Settle(std::span<const int> values, RunState& state) const {
 }
 
 StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
-                                   StepGate* gate) const {
+                                   StepGate* gate, bool blames) const {
   const Node& node = graph_.nodes[index];
   const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
     const Program& program = *bodies_.at(&body);
     RunState within{memory, stream, nullptr, gate, std::vector<Array>(program.graph_.values.size()), nullptr};
+    within.blames = blames;
     for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
     return program.RunTurns(within);
   };
@@ -202,7 +205,8 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
   StatusOr<Results> results = functions_[index]->run(call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
-    return named ? results.status() : Annotate(results.status(), Describe(node));
+    const Status said = named ? results.status() : Annotate(results.status(), Describe(node));
+    return blames ? Blamed(index, inputs, memory, stream, said) : said;
   }
   for (size_t i = results->size(); i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue) return Unimplemented(Describe(node), ": its output ", i, " is not supported");
@@ -217,10 +221,11 @@ Status Program::RunNode(size_t index, RunState& state) const {
   }
   std::vector<Array> inputs = state.ValuesOf(node.inputs);
   if (!FindOnnxOperator(node.domain, node.op)->fallback.takes_any_value) {
-    SWIZZLE_RETURN_IF_ERROR(Annotate(CheckNumbers(inputs), Describe(node)));
+    const Status numbers = Annotate(CheckNumbers(inputs), Describe(node));
+    if (!numbers.ok()) return state.blames ? NoRequestHelps(numbers) : numbers;
   }
   if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
-  StatusOr<Results> results = Compute(index, inputs, state.memory, state.stream, state.gate);
+  StatusOr<Results> results = Compute(index, inputs, state.memory, state.stream, state.gate, state.blames);
   SWIZZLE_RETURN_IF_ERROR(results);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
@@ -260,6 +265,7 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   if (supplies.blocks != nullptr) supplies.blocks->BeginRun();
   const std::shared_ptr<Memory> memory = Memory::New(limits, supplies.blocks);
   RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size()), supplies.times};
+  state.blames = supplies.blames;
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }

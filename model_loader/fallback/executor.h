@@ -19,6 +19,7 @@
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
 #include "model_loader/fallback/functions.h"
+#include "model_loader/fallback/refusal.h"
 #include "model_loader/fallback/steady_values.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/plan/run/step_gate.h"
@@ -31,6 +32,7 @@ struct Port {
   std::string name;
   std::optional<DType> dtype;
   std::optional<Shape> shape;
+  std::vector<std::string> axes = {};  // what the model calls an input's dimensions; where it has names, one for each
 };
 
 // Sees the inputs of a node before it runs, and may put others of the same type and shape in their place. An error ends
@@ -70,6 +72,8 @@ struct RunSupplies {
   std::shared_ptr<BlockStore> blocks = nullptr;  // where they have their memory from; null: each has its own
   StepGate* gate = nullptr;                      // asked before each node, and by parts; null: it never waits
   std::vector<TurnTime>* times = nullptr;        // each run adds its own; null: nobody wants to know
+  // Whether what no tensors that requests bring would mend is FAILED_PRECONDITION instead of INVALID_ARGUMENT.
+  bool blames = false;
 };
 
 // What is known of a program when it is loaded.
@@ -89,6 +93,8 @@ class Program {
   std::shared_ptr<const Program> Divided(Division division) const;
   // The same program with these in place of outputs(), as many and of the same names. REQUIRES: it has no parts.
   std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
+  // Likewise for inputs(), of the same types; shapes that say more than before are all that it then takes.
+  std::shared_ptr<const Program> WithInputs(std::vector<Port> inputs) const;
 
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -118,7 +124,8 @@ class Program {
   std::string OperatorCounts() const;
 
   // The outputs in order. inputs[i] is for inputs()[i]; its elements are copied. INVALID_ARGUMENT, naming the input, if
-  // one is not as declared, or, naming the node, where an operator refuses; RESOURCE_EXHAUSTED beyond a limit.
+  // one is not as declared, or, naming the node, where an operator refuses (see RunSupplies::blames);
+  // RESOURCE_EXHAUSTED beyond a limit.
   // REQUIRES: as many inputs as the program has; a stream of the CPU backend.
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs, Stream& stream, const Limits& limits = {},
                                    const NodeWatch& watch = nullptr, const RunSupplies& supplies = {}) const;
@@ -127,7 +134,7 @@ class Program {
   // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
   StatusOr<Results> Compute(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream,
-                            StepGate* gate = nullptr) const;
+                            StepGate* gate = nullptr, bool blames = false) const;
   bool TakesMoved(size_t node, size_t input) const { return Takes(functions_[node]->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 
@@ -138,6 +145,8 @@ class Program {
   Status TakeConstants();
   // Programs of the graphs within nodes, which keep no elements themselves.
   Status TakeBodies();
+  // What Compute says of the node, as RunSupplies::blames has it (refusal.h); found out once for each node.
+  Status Blamed(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream, const Status& said) const;
   struct RunState;
 
   void MakeTurns(const std::map<int, Array>& known);
@@ -167,6 +176,7 @@ class Program {
   std::shared_ptr<Memory> weights_;
   std::vector<std::pair<int, Array>> constants_;    // value and its elements
   std::vector<const OperatorFunction*> functions_;  // by node
+  std::shared_ptr<Verdicts> verdicts_;              // of nodes that refused their inputs
   std::map<const Body*, std::shared_ptr<const Program>> bodies_;
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;

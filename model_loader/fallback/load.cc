@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model_loader/files/read_file.h"
+#include "model_loader/onnx/axis_names.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/safetensors/checkpoint.h"
 
@@ -17,10 +18,14 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
   options.find_operator = FindFallbackOperator;
   options.attributes_of_any_opset = true;
   options.any_inputs = true;
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options));
+  AxisNames names;
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options, names));
   SWIZZLE_RETURN_IF_ERROR(ExpandTransposed(graph).status());
   SWIZZLE_RETURN_IF_ERROR(HoistRoundings(graph).status());
-  return Program::Make(std::move(graph));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Program> program, Program::Make(std::move(graph)));
+  std::vector<Port> inputs = program->inputs();
+  for (Port& input : inputs) input.axes = names[input.name];
+  return program->WithInputs(std::move(inputs));
 }
 
 }  // namespace

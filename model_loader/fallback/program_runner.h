@@ -29,7 +29,8 @@ class HostProgramRunner final : public ProgramRunner {
       : program_(std::move(program)),
         stream_(std::move(stream)),
         limits_(limits),
-        supplies_{std::make_shared<BlockRange>(limits.budget, BlockRange::AddressesFor(limits.max_live_bytes)), gate} {}
+        supplies_{std::make_shared<BlockRange>(limits.budget, BlockRange::AddressesFor(limits.max_live_bytes)), gate,
+                  nullptr, true} {}
 
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs) override {
     return program_->Run(inputs, *stream_, limits_, nullptr, supplies_);

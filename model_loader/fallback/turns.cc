@@ -46,6 +46,25 @@ std::vector<Turn> Ordered(const Graph& graph, std::vector<Turn> turns) {
   return ordered;
 }
 
+// By node: all, but for those whose results are known, and those that only such read.
+std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& known) {
+  std::vector<bool> runs(graph.nodes.size(), true);
+  if (known.empty()) return runs;
+  std::set<int> read, left;  // by nodes that run, and by those that don't
+  for (const GraphOutput& output : graph.outputs) read.insert(output.value);
+  const auto is_known = [&](int value) { return value == kNoValue || known.contains(value); };
+  const auto is_wanted = [&](int value) { return read.contains(value) && !is_known(value); };
+  const auto is_left = [&](int value) { return left.contains(value) && !is_known(value); };
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    const bool is_needless =
+        std::ranges::any_of(node.outputs, is_left) && !std::ranges::any_of(node.outputs, is_wanted);
+    runs[n] = !std::ranges::all_of(node.outputs, is_known) && !is_needless;
+    (runs[n] ? read : left).insert(node.inputs.begin(), node.inputs.end());
+  }
+  return runs;
+}
+
 }  // namespace
 
 void Program::MakeTurns(const std::map<int, Array>& known) {
@@ -55,11 +74,9 @@ void Program::MakeTurns(const std::map<int, Array>& known) {
     for (const int node : part.nodes) in_part[static_cast<size_t>(node)] = true;
     turns.push_back({part.nodes, &part});
   }
+  const std::vector<bool> runs = RunningNodes(graph_, known);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const std::vector<int>& outputs = graph_.nodes[n].outputs;
-    const auto is_known = [&](int value) { return value == kNoValue || known.contains(value); };
-    if (in_part[n] || (!known.empty() && std::ranges::all_of(outputs, is_known))) continue;
-    turns.push_back({{static_cast<int>(n)}, nullptr});
+    if (!in_part[n] && runs[n]) turns.push_back({{static_cast<int>(n)}, nullptr});
   }
   turns_ = Ordered(graph_, std::move(turns));
 }
@@ -132,6 +149,13 @@ std::shared_ptr<const Program> Program::WithOutputs(std::vector<Port> outputs) c
   SWIZZLE_CHECK(parts_.empty() && outputs.size() == outputs_.size());  // turns point to the parts of their own program
   std::shared_ptr<Program> declared(new Program(*this));
   declared->outputs_ = std::move(outputs);
+  return declared;
+}
+
+std::shared_ptr<const Program> Program::WithInputs(std::vector<Port> inputs) const {
+  SWIZZLE_CHECK(parts_.empty() && inputs.size() == inputs_.size());
+  std::shared_ptr<Program> declared(new Program(*this));
+  declared->inputs_ = std::move(inputs);
   return declared;
 }
 

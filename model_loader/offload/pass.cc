@@ -187,8 +187,8 @@ Status Pass::RunOnHost(int index) {
     const bool moved = program_.program().TakesMoved(static_cast<size_t>(index), i);
     SWIZZLE_ASSIGN_OR_RETURN(inputs[i], OnHost(node.inputs[i], moved));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(
-      Results results, program_.program().Compute(static_cast<size_t>(index), inputs, *host_memory_, streams_.host));
+  SWIZZLE_ASSIGN_OR_RETURN(Results results, program_.program().Compute(static_cast<size_t>(index), inputs,
+                                                                       *host_memory_, streams_.host, nullptr, true));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     if (results[i].IsSequence() || results[i].HasStrings()) {

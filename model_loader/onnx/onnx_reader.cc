@@ -10,6 +10,7 @@
 #include "model_loader/expansions/expand.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
+#include "model_loader/onnx/axis_names.h"
 #include "model_loader/onnx/declared_ports.h"
 #include "model_loader/onnx/inline_functions.h"
 #include "model_loader/onnx/narrow_types.h"
@@ -331,6 +332,15 @@ class GraphReader {
   std::unordered_set<int> narrow_;               // values that are held in wider types than the file has them in
 };
 
+AxisNames NamesOf(const onnx::GraphProto& graph) {
+  AxisNames names;
+  for (const auto& input : graph.input()) {
+    std::vector<std::string>& axes = names[input.name()];
+    for (const auto& dimension : input.type().tensor_type().shape().dim()) axes.push_back(dimension.dim_param());
+  }
+  return names;
+}
+
 }  // namespace
 
 ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
@@ -340,12 +350,18 @@ ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
 }
 
 StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options) {
+  AxisNames names;
+  return ReadOnnx(model, options, names);
+}
+
+StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options, AxisNames& names) {
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto, options));
   SWIZZLE_RETURN_IF_ERROR(InlineFunctions(proto, {.max_nodes = options.max_nodes}));
   for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));
   }
+  names = NamesOf(proto.graph());
   const bool sequences = !options.any_inputs && HasSequences(proto.graph());
   ReadOptions reading = options;
   if (sequences) {

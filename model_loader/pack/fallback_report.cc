@@ -84,6 +84,11 @@ std::string BatchingText(const fallback::Program& program) {
   return "requests of the same shapes share a batch\n";
 }
 
+std::string ZerosLine(const regions::RegionalProgram& regional) {
+  const std::string zeros = regional.ZerosText();
+  return zeros.empty() ? "" : zeros + "\n";
+}
+
 }  // namespace
 
 std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional, const Times& times) {
@@ -91,10 +96,10 @@ std::string FallbackText(const FallbackModel& model, const regions::RegionalProg
       Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n", BatchingText(*model.program));
   if (!regional.regions.empty())
     return Concat(regional.Text(), " on the fallback executor: ", regional.OperatorCounts(), regional.PlaceText(),
-                  times ? TimesText(regional.program->graph(), *times) : "", why);
+                  times ? TimesText(regional.program->graph(), *times) : "", why, ZerosLine(regional));
   return Concat("all ", model.program->graph().nodes.size(),
                 " nodes run on the fallback executor, one by one and dense: ", model.program->OperatorCounts(), why,
-                "no region of it is planned: ", regional.unplanned, "\n");
+                "no region of it is planned, so that zeros in its weights bring nothing: ", regional.unplanned, "\n");
 }
 
 std::string RegionLayersText(const regions::RegionalProgram& regional) {
@@ -127,6 +132,7 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
                                    {"regions", RegionsArray(regional, times)},
                                    {"refusals", regional.refusals},
                                    {"planned_layers", regional.layers()},
+                                   {"zeros", regional.ZerosText()},
                                    {"interpreted_nodes", regional.interpreted_nodes()},
                                    {"device_nodes", regional.device_nodes()},
                                    {"not_on_device", regional.not_on_device},

@@ -23,14 +23,15 @@ Shape DeclaredShape(const Survey& survey, size_t value) {
 
 }  // namespace
 
-std::shared_ptr<const fallback::Program> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
-                                                             Backend& host, int threads,
-                                                             const fallback::Limits& limits) {
+StatusOr<std::shared_ptr<const fallback::Program>> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
+                                                                       Backend& host, int threads,
+                                                                       const fallback::Limits& limits) {
   std::vector<fallback::Port> outputs = program->outputs();
   if (std::ranges::all_of(outputs, IsDeclared)) return program;
   const auto stream = host.NewStream(threads);
   if (!stream.ok()) return program;
   const StatusOr<Survey> survey = SurveyProgram(*program, **stream, limits);
+  if (survey.status().code() == StatusCode::kFailedPrecondition) return survey.status();
   if (!survey.ok()) return program;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto value = static_cast<size_t>(program->graph().outputs[i].value);

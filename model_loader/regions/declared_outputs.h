@@ -11,11 +11,11 @@ namespace swizzle::regions {
 
 // The program with a type and a shape for each output. Those that the graph does not declare are as runs with zeros
 // show them (survey.h): a dimension is free if runs of other sizes differ in it, and all are where shapes go by more
-// than the shapes of inputs. Outputs stay undeclared where the program does not run on zeros. REQUIRES: the program has
-// no parts.
-std::shared_ptr<const fallback::Program> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
-                                                             Backend& host, int threads,
-                                                             const fallback::Limits& limits = {});
+// than the shapes of inputs. Outputs stay undeclared where the program ran on nothing; it is FAILED_PRECONDITION where
+// no request can be computed. REQUIRES: the program has no parts.
+StatusOr<std::shared_ptr<const fallback::Program>> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
+                                                                       Backend& host, int threads,
+                                                                       const fallback::Limits& limits = {});
 
 }  // namespace swizzle::regions
 

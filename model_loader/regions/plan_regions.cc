@@ -222,12 +222,16 @@ class RegionPlanner {
   std::map<std::string, std::shared_ptr<ShapePlans>> others_;  // by fingerprint
 };
 
-// `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned.
+// `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned. refusal:
+// RegionalProgram's.
 StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int& threads,
-                           const fallback::Limits& limits) {
+                           const fallback::Limits& limits, Status& refusal) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(threads));
   threads = stream->threads();
-  SWIZZLE_ASSIGN_OR_RETURN(Survey survey, SurveyProgram(program, *stream, limits));
+  StatusOr<Survey> surveyed = SurveyProgram(program, *stream, limits);
+  if (surveyed.status().code() == StatusCode::kFailedPrecondition) refusal = surveyed.status();
+  SWIZZLE_ASSIGN_OR_RETURN(Survey survey, std::move(surveyed));
+  refusal = CheckOutputTypes(program, survey);
   if (ReadsTooOften(program.graph(), survey)) return Unimplemented("it reads its constants many times over");
   return survey;
 }
@@ -238,14 +242,7 @@ Status MoveToDevice(const Survey& survey, const RegionBackends& backends, Precis
   const offload::DeviceProgram::Traits traits = {survey.shapes_follow, precision};
   auto program = std::make_shared<offload::DeviceProgram>(planned.program, traits, backends.host, *backends.device,
                                                           *backends.functions);
-  std::vector<Shape> inputs;
-  for (size_t i = 0; i < planned.program->inputs().size(); ++i) {
-    // An input that nothing reads has no shape in the survey.
-    const auto& shape = survey.shapes[static_cast<size_t>(planned.program->graph().inputs[i])];
-    inputs.push_back(shape ? *shape : *planned.program->inputs()[i].shape);
-    for (int64_t& extent : inputs.back()) extent = std::max<int64_t>(extent, 1);
-  }
-  SWIZZLE_RETURN_IF_ERROR(program->Try(inputs, limits));
+  SWIZZLE_RETURN_IF_ERROR(program->Try(survey.inputs.shapes, limits));
   planned.on_device = std::move(program);
   return {};
 }
@@ -260,11 +257,19 @@ std::vector<std::pair<int, RecurrentLayers>> RecurrencesOf(const Graph& graph, c
   return recurrences;
 }
 
+// Nodes with weights that no part computes.
+int UnplannedLayers(const fallback::Program& program, const Survey& survey) {
+  return static_cast<int>(std::ranges::count_if(program.turns(), [&](const fallback::Program::Turn& turn) {
+    const Node& node = program.graph().nodes[static_cast<size_t>(turn.nodes.front())];
+    return turn.part == nullptr && HasKnownWeight(node, survey);
+  }));
+}
+
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
-                                 const fallback::Limits& limits, bool tunable) {
+                                 const fallback::Limits& limits, bool tunable, Status& refusal) {
   PlanOptions of_one = options;
-  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, limits));
+  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, limits, refusal));
   const Graph& graph = program->graph();
   const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
   std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
@@ -293,6 +298,8 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   made.program.recurrences = std::move(planner.recurrences);
   made.program.refusals = std::move(planner.refusals);
   made.program.run_memory = survey.memory;
+  made.program.surveyed = survey.inputs;
+  made.program.unplanned_layers = UnplannedLayers(*made.program.program, survey);
   if (backends.device != nullptr) {
     SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, options.precision, limits, made.program));
   }
@@ -304,13 +311,16 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
 // What cannot be planned stays as it is.
 TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
                            const PlanOptions& options, const fallback::Limits& limits, bool tunable) {
-  StatusOr<TunableRegions> planned = PlanAll(program, backends, options, limits, tunable);
+  Status refusal;
+  StatusOr<TunableRegions> planned = PlanAll(program, backends, options, limits, tunable, refusal);
+  if (planned.ok()) planned->program.refusal = std::move(refusal);
   if (planned.ok()) return *std::move(planned);
   const std::string reason(planned.status().message());
   TunableRegions made;
   if (backends.device == nullptr) {
     made.program.program = std::move(program);
     made.program.unplanned = reason;
+    made.program.refusal = std::move(refusal);
     return made;
   }
   PlanOptions on_host = options;
@@ -345,6 +355,13 @@ std::string RegionalProgram::Text() const {
 std::string_view RegionalProgram::HowItRuns() const {
   if (regions.empty()) return "on the fallback executor, unoptimised";
   return interpreted_nodes() == 0 ? "in regions" : "in regions, with interpreted nodes between them";
+}
+
+std::string RegionalProgram::ZerosText() const {
+  if (regions.empty()) return Concat("zeros in its weights bring nothing, since no layer is planned: ", unplanned);
+  if (unplanned_layers == 0) return "";
+  return Concat("zeros in the weights of ", unplanned_layers, " layers bring nothing, since these are not planned",
+                refusals.empty() ? "" : ": " + refusals.front());
 }
 
 std::string RegionalProgram::PlaceText() const {

@@ -13,6 +13,7 @@
 #include "model_loader/offload/device_program.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/plan_tuner.h"
+#include "model_loader/regions/free_sizes.h"
 #include "model_loader/regions/planned_region.h"
 
 namespace swizzle::regions {
@@ -40,6 +41,9 @@ struct RegionalProgram {
   // Null: it runs on the host.
   std::shared_ptr<const offload::DeviceProgram> on_device = nullptr;
   std::string not_on_device = {};  // why, where it was to run on a device
+  RunInputs surveyed = {};         // of the run that regions were planned by
+  int unplanned_layers = 0;        // nodes with weights that no region has
+  Status refusal = {};             // an error: no request can be computed, and whose fault that is
 
   int layers() const;                // of all regions
   size_t interpreted_nodes() const;  // on the host, for elements rather than shapes where it runs on a device
@@ -48,6 +52,8 @@ struct RegionalProgram {
   std::string Text() const;  // "regions: 12 planned (49 layers), 37 interpreted nodes"
   // "in regions", and whether anything else is between them; or that there are none.
   std::string_view HowItRuns() const;
+  // That zeros in weights bring nothing, and why, where that is so of all layers or of some. Else empty.
+  std::string ZerosText() const;
   // "; all regions run on cuda:0, and 21 nodes between them", or why they don't where they were to. Else empty.
   std::string PlaceText() const;
   // threads: of the host's stream. gate: asked between steps on the host; null: it never waits. It and `host` outlive

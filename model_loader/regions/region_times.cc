@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "model_loader/fallback/block_range.h"
-#include "model_loader/regions/survey.h"
+#include "model_loader/regions/free_sizes.h"
 
 namespace swizzle::regions {
 namespace {
@@ -33,6 +33,16 @@ void AddTime(const TurnTime& turn, std::vector<RegionTimes::NodeTime>& nodes) {
   }
 }
 
+// What the regions were planned of, with one row where those are free.
+RunInputs OfOneRow(const fallback::Program& program, RunInputs inputs) {
+  for (const FreeDimension& dimension : FreeDimensionsOf(program.inputs())) {
+    for (const auto& [input, axis] : dimension.places) {
+      if (dimension.counts_rows) inputs.shapes[input][axis] = 1;
+    }
+  }
+  return inputs;
+}
+
 }  // namespace
 
 absl::Duration RegionTimes::Interpreted() const {
@@ -51,11 +61,11 @@ StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& strea
   constexpr int kRuns = 5;
   const fallback::Program& program = *regional.program;
   const auto blocks = std::make_shared<fallback::BlockRange>();
-  StatusOr<std::vector<TurnTime>> least = Unimplemented("it runs on zeros of no size that was tried");
+  StatusOr<std::vector<TurnTime>> least = Unimplemented("its regions were planned of no run");
   RegionTimes times;
-  for (size_t i = 0; i < kFreeSizes.size() && !least.ok(); ++i) {
-    std::vector<std::vector<std::byte>> zeros;
-    SWIZZLE_ASSIGN_OR_RETURN(const auto inputs, InputsOfZeros(program, 1, kFreeSizes[i], limits, zeros));
+  for (const RunInputs& tried : {OfOneRow(program, regional.surveyed), regional.surveyed}) {
+    std::vector<std::vector<std::byte>> held;
+    SWIZZLE_ASSIGN_OR_RETURN(const auto inputs, FilledInputs(program, tried, limits, held));
     least = TimesOf(program, inputs, stream, limits, blocks);  // which makes what the runs after it find made
     if (least.ok()) least = TimesOf(program, inputs, stream, limits, blocks);
     for (int run = 1; run < kRuns && least.ok(); ++run) {
@@ -63,7 +73,8 @@ StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& strea
       for (size_t t = 0; t < least->size(); ++t) (*least)[t].time = std::min((*least)[t].time, again[t].time);
     }
     if (!least.ok()) continue;
-    for (const TensorView& input : inputs) times.inputs.push_back(input.shape);
+    times.inputs = tried.shapes;
+    break;
   }
   SWIZZLE_RETURN_IF_ERROR(least);
   times.regions.resize(regional.regions.size());

@@ -1,10 +1,10 @@
 #include "model_loader/regions/survey.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
+#include "model_loader/fallback/refusal.h"
 #include "model_loader/regions/shape_flow.h"
 
 namespace swizzle::regions {
@@ -12,62 +12,80 @@ namespace {
 
 using fallback::Array;
 
-// Values that depend on no input.
-std::set<int> ConstantValues(const fallback::Program& program) {
-  std::set<int> values;
-  for (const auto& constant : program.constants()) values.insert(constant.first);
-  for (const Node& node : program.graph().nodes) {
-    const auto known = [&](int value) { return value == kNoValue || values.contains(value); };
-    if (std::ranges::all_of(node.inputs, known)) values.insert(node.outputs.begin(), node.outputs.end());
-  }
-  values.erase(kNoValue);
-  return values;
-}
+// What constants may take that are computed of others beforehand, beside as much again as the model's own.
+constexpr int64_t kFoldedBytes = int64_t{1} << 28;
 
 class Surveyor {
  public:
   Surveyor(const fallback::Program& program, Stream& stream, const fallback::Limits& limits)
-      : program_(program), stream_(stream), limits_(limits), constant_(ConstantValues(program)) {}
+      : program_(program),
+        stream_(stream),
+        limits_(limits),
+        constant_(ConstantValues(program)),
+        most_folded_(kFoldedBytes + 2 * program.weight_bytes()) {}
 
-  StatusOr<Survey> Run(int64_t rows, int64_t size) {
-    survey_ = Survey();
+  // What TakeSurvey has is of the last run, where that went through.
+  RunEnd Run(const RunInputs& inputs) {
+    survey_ = {};
+    survey_.inputs = inputs;
     survey_.shapes.resize(program_.graph().values.size());
     survey_.dtypes.resize(program_.graph().values.size());
+    folded_ = 0;
     for (const auto& [value, array] : program_.constants()) Note(value, array);
-    std::vector<std::vector<std::byte>> zeros;
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, InputsOfZeros(program_, rows, size, limits_, zeros));
-    survey_.memory.rows = rows;
-    const auto watch = [this](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream&) {
-      survey_.memory.bytes = std::max(survey_.memory.bytes, memory.live_bytes());
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] != kNoValue) Note(node.inputs[i], given[i]);
-      }
-      return Status();
-    };
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(inputs, stream_, limits_, watch));
-    for (size_t i = 0; i < outputs.size(); ++i) Note(program_.graph().outputs[i].value, outputs[i]);
-    return std::move(survey_);
+    RunEnd end;
+    end.status = Watch(inputs, end);
+    return end;
   }
 
+  Survey TakeSurvey() { return std::move(survey_); }
+
  private:
+  Status Watch(const RunInputs& inputs, RunEnd& end) {
+    std::vector<std::vector<std::byte>> held;
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> views, FilledInputs(program_, inputs, limits_, held));
+    survey_.memory.rows = views.empty() || views[0].shape.empty() ? 1 : std::max<int64_t>(views[0].shape[0], 1);
+    const auto watch = [&](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream&) {
+      survey_.memory.bytes = std::max(survey_.memory.bytes, memory.live_bytes());
+      end.node = static_cast<int>(&node - program_.graph().nodes.data());
+      end.given.assign(given.begin(), given.end());
+      int64_t computed = 0;
+      bool of_constants = true;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue) continue;
+        Note(node.inputs[i], given[i]);
+        of_constants = of_constants && constant_.contains(node.inputs[i]);
+        computed += given[i].bytes();
+      }
+      if (!of_constants || computed <= most_folded_) return Status();
+      return MakeError(StatusCode::kResourceExhausted, Describe(node), ": it makes more than ", most_folded_,
+                       " bytes of constants alone");
+    };
+    fallback::RunSupplies supplies;
+    supplies.blames = true;
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(views, stream_, limits_, watch, supplies));
+    for (size_t i = 0; i < outputs.size(); ++i) Note(program_.graph().outputs[i].value, outputs[i]);
+    return {};
+  }
+
+  // Of constants that are computed, those that find room are kept; the rest is computed in each run.
   void Note(int value, const Array& array) {
     survey_.shapes[static_cast<size_t>(value)] = array.shape;
     survey_.dtypes[static_cast<size_t>(value)] = array.dtype;
-    if (constant_.contains(value)) survey_.known.emplace(value, array);
+    if (!constant_.contains(value) || survey_.known.contains(value)) return;
+    const bool is_given = survey_.known.size() < program_.constants().size();  // which come first
+    if (!is_given && folded_ + array.bytes() > most_folded_) return;
+    if (!is_given) folded_ += array.bytes();
+    survey_.known.emplace(value, array);
   }
 
   const fallback::Program& program_;
   Stream& stream_;
   const fallback::Limits& limits_;
   const std::set<int> constant_;
+  const int64_t most_folded_;
+  int64_t folded_ = 0;
   Survey survey_;
 };
-
-bool HasFreeDimension(const fallback::Program& program) {
-  return std::ranges::any_of(program.inputs(), [](const fallback::Port& port) {
-    return port.shape && std::ranges::find(*port.shape, -1) != port.shape->end();
-  });
-}
 
 void AddReaders(const Graph& graph, Survey& survey) {
   survey.readers.resize(graph.values.size());
@@ -91,44 +109,32 @@ void AddIdioms(const Graph& graph, Survey& survey) {
 
 }  // namespace
 
-StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program, int64_t rows, int64_t size,
-                                                const fallback::Limits& limits,
-                                                std::vector<std::vector<std::byte>>& zeros) {
-  std::vector<TensorView> views;
-  for (const fallback::Port& port : program.inputs()) {
-    if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
-    Shape shape = *port.shape;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] < 0) shape[i] = i == 0 ? rows : size;
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
-    if (elements > limits.max_array_bytes) return InvalidArgument("input '", port.name, "' is too large");
-    const size_t bytes = *port.dtype == DType::kString ? sizeof(uint32_t) : ElementBytes(*port.dtype);  // empty ones
-    zeros.emplace_back(static_cast<size_t>(elements) * bytes);
-    views.push_back({*port.dtype, std::move(shape), {}});
+Status CheckOutputTypes(const fallback::Program& program, const Survey& survey) {
+  for (size_t i = 0; i < program.outputs().size(); ++i) {
+    const fallback::Port& port = program.outputs()[i];
+    const DType made = survey.dtypes[static_cast<size_t>(program.graph().outputs[i].value)];
+    if (!port.dtype || *port.dtype == made) continue;
+    return fallback::NoRequestHelps(InvalidArgument("output '", port.name, "' is declared as ", DTypeName(*port.dtype),
+                                                    ", but the graph makes ", DTypeName(made)));
   }
-  for (size_t i = 0; i < views.size(); ++i) views[i].bytes = zeros[i];
-  return views;
+  return {};
 }
 
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits) {
-  Surveyor surveyor(program, stream, limits);
-  StatusOr<Survey> survey = surveyor.Run(kSurveyedRows, kFreeSizes[0]);
-  size_t next = 1;
-  for (; next < kFreeSizes.size() && !survey.ok(); ++next) survey = surveyor.Run(kSurveyedRows, kFreeSizes[next]);
-  if (!survey.ok()) return survey;
-  AddReaders(program.graph(), *survey);
-  AddIdioms(program.graph(), *survey);
-  survey->shapes_follow = ShapesFollowShapes(program.graph());
-  survey->other_shapes = survey->shapes;
-  if (!survey->shapes_follow || !HasFreeDimension(program)) return survey;
-  survey->shapes_follow = false;
-  for (; next < kFreeSizes.size() && !survey->shapes_follow; ++next) {
-    StatusOr<Survey> other = surveyor.Run(kOtherSurveyedRows, kFreeSizes[next]);
-    if (!other.ok()) continue;
-    survey->shapes_follow = true;
-    survey->other_shapes = std::move(other->shapes);
+  for (const fallback::Port& port : program.inputs()) {
+    if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
   }
+  Surveyor surveyor(program, stream, limits);
+  SizeSearch search(program, stream, limits, [&](const RunInputs& inputs) { return surveyor.Run(inputs); });
+  SWIZZLE_RETURN_IF_ERROR(search.Find());
+  Survey survey = surveyor.TakeSurvey();
+  AddReaders(program.graph(), survey);
+  AddIdioms(program.graph(), survey);
+  survey.shapes_follow = ShapesFollowShapes(program.graph());
+  survey.other_shapes = survey.shapes;
+  if (!survey.shapes_follow || !search.has_free_dimensions()) return survey;
+  survey.shapes_follow = search.FindOther().ok();
+  if (survey.shapes_follow) survey.other_shapes = surveyor.TakeSurvey().shapes;
   return survey;
 }
 

@@ -1,21 +1,22 @@
 // What two runs of a program show of its values: their shapes, and which are the same in every run. These runs are of
-// zeros, at load; dimensions that the model leaves free are given sizes that it takes.
+// elements that are all alike, at load; dimensions that the model leaves free are given sizes that it takes.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 
-#include <array>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/executor.h"
+#include "model_loader/regions/free_sizes.h"
 #include "model_loader/regions/idioms.h"
 
 namespace swizzle::regions {
 
 // Value type. All by value of the program's graph.
 struct Survey {
+  RunInputs inputs;                          // of that run
   std::vector<std::optional<Shape>> shapes;  // in that run; none of what nothing reads
   std::vector<DType> dtypes;
   // In another run, where the free dimensions, the batch among them, had other sizes; the same where there are none.
@@ -34,20 +35,12 @@ struct Survey {
   bool IsKnown(int value) const { return known.contains(value); }
 };
 
-// Inputs of zeros whose free dimensions are `rows` where they are dimension 0, else `size`; views of `zeros`.
-// UNIMPLEMENTED where an input is declared without a shape, INVALID_ARGUMENT where one is beyond the limits.
-StatusOr<std::vector<TensorView>> InputsOfZeros(const fallback::Program& program, int64_t rows, int64_t size,
-                                                const fallback::Limits& limits,
-                                                std::vector<std::vector<std::byte>>& zeros);
-
-// Rows of the two runs where the batch is free: more than one, which no dimension that is always 1 is then taken for.
-inline constexpr int64_t kSurveyedRows = 2, kOtherSurveyedRows = 3;
-
-// What is tried for `size`, in turn.
-inline constexpr std::array<int64_t, 5> kFreeSizes = {64, 32, 96, 224, 16};
-
-// INVALID_ARGUMENT if the program runs on zeros of none of the sizes that are tried.
+// UNIMPLEMENTED if an input is declared without a shape. FAILED_PRECONDITION, naming the node and whose fault it is, if
+// no request can be computed. Any other error if the program runs on nothing that is tried (free_sizes.h).
 StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits);
+
+// FAILED_PRECONDITION, naming the output, where one is of another type than the program declares and clients expect.
+Status CheckOutputTypes(const fallback::Program& program, const Survey& survey);
 
 }  // namespace swizzle::regions
 

@@ -302,6 +302,7 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
        regional.on_device == nullptr ? backend.device_name() : regional.on_device->device().device_name()},
       {"swizzle_threads", std::to_string(threads)},
   });
+  if (const std::string zeros = regional.ZerosText(); !zeros.empty()) facts.properties["swizzle_zeros"] = zeros;
   if (regional.on_device != nullptr) {
     facts.device = regional.on_device->device().name();
     facts.properties["swizzle_device_nodes"] = std::to_string(regional.device_nodes());
@@ -377,9 +378,24 @@ StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
   return spec;
 }
 
+std::shared_ptr<const Program> WithServedInputs(std::shared_ptr<const Program> program, const ModelSpec& spec) {
+  std::vector<Port> inputs = program->inputs();
+  for (Port& port : inputs) {
+    const auto served = std::ranges::find(spec.inputs, port.name, &TensorSpec::name);
+    if (served == spec.inputs.end() || !port.shape) return program;
+    const size_t first = port.shape->size() - served->dims.size();
+    if (!DimsFit(SpecDims(port, spec.max_batch_size), served->dims)) return program;
+    for (size_t d = 0; d < served->dims.size(); ++d) {
+      if (served->dims[d] != -1) (*port.shape)[first + d] = served->dims[d];
+    }
+  }
+  return program->WithInputs(std::move(inputs));
+}
+
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
                                                   regions::RegionalProgram regional, Backend& backend,
                                                   const FallbackRuns& runs) {
+  SWIZZLE_RETURN_IF_ERROR(regional.refusal);
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *regional.program));
   return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regional), backend,
                                                runs);

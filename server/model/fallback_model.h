@@ -4,6 +4,7 @@
 // ModelFacts::properties of such a model:
 //   swizzle_fallback         "all": every node runs on the fallback executor; "parts": what no region holds does
 //   swizzle_fallback_reason  why the optimised plan does not take the model whole
+//   swizzle_zeros            that zeros in weights bring nothing, and why, where that is so of all layers or of some
 //   swizzle_fallback_nodes   operators of such nodes with their number, "Conv:3,Relu:3"
 //   swizzle_regions          how many parts of the model are planned
 //   swizzle_device_nodes     where it runs on a GPU: nodes between the regions that run there, too
@@ -38,10 +39,16 @@ struct FallbackRuns {
 // output has no declared type or shape.
 StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
 
+// The program with the inputs' dimensions that the specification fixes: requests have no other sizes, and regions are
+// planned for those. As it was where the two do not fit.
+std::shared_ptr<const fallback::Program> WithServedInputs(std::shared_ptr<const fallback::Program> program,
+                                                          const ModelSpec& spec);
+
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
 // be left out, free dimensions may be fixed. `regional` is the model's program, planned for as many threads as `runs`
 // has. `backend`, the CPU's, and the device that it was planned for must outlive the model.
-// INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model.
+// INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model; FAILED_PRECONDITION
+// if no request can be computed.
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
                                                   regions::RegionalProgram regional, Backend& backend,
                                                   const FallbackRuns& runs);

@@ -224,14 +224,15 @@ class DirectoryLoader {
   // known now; a tuner that knows more later is kept.
   StatusOr<std::shared_ptr<Model>> LoadFallback(FallbackModel model,
                                                 const std::optional<inference::ModelConfig>& config) {
-    model.program = regions::WithDeclaredOutputs(std::move(model.program), devices_.cpu(), options_.plan.threads);
+    SWIZZLE_ASSIGN_OR_RETURN(
+        model.program, regions::WithDeclaredOutputs(std::move(model.program), devices_.cpu(), options_.plan.threads));
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);
     claim_.LimitRuns();
-    fallback::Limits limits;
-    limits.budget = claim_.runs();
-    SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made, RegionsWhere(std::move(model.program), spec, limits));
+    const fallback::Limits limits{.budget = claim_.runs()};
+    SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made,
+                             RegionsWhere(WithServedInputs(std::move(model.program), spec), spec, limits));
     LogRegions(model.reason, made.program);
     const bool on_gpu = made.program.on_device != nullptr;
     if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
@@ -287,6 +288,7 @@ class DirectoryLoader {
          {"layers", regional.layers()},
          {"nodes", static_cast<int64_t>(regional.interpreted_nodes())},
          {"operators", regional.OperatorCounts()},
+         {"zeros", regional.ZerosText()},
          {"device", std::string(regional.on_device == nullptr ? "cpu" : regional.on_device->device().name())},
          {"device_nodes", regional.device_nodes()},
          {"not_on_device", regional.not_on_device}});

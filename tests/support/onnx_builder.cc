@@ -70,7 +70,7 @@ OnnxBuilder& OnnxBuilder::Input(const std::string& name, const Shape& shape) {
   onnx::TensorShapeProto& proto = AddTensorType(*graph().add_input(), name);
   for (int64_t dimension : shape) {
     if (dimension == -1) {
-      proto.add_dim()->set_dim_param("free");
+      proto.add_dim();
     } else {
       proto.add_dim()->set_dim_value(dimension);
     }

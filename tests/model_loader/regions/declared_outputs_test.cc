@@ -5,14 +5,17 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/status_matchers.h"
 
 namespace swizzle::regions {
 namespace {
 
+using swizzle::testing::IsError;
+
 class DeclaredOutputsTest : public ::testing::Test {
  protected:
   // One node that reads x, and an output y that is declared as given.
-  std::shared_ptr<const fallback::Program> Declared(const char* op, Shape x, const GraphOutput& as = {}) {
+  StatusOr<std::shared_ptr<const fallback::Program>> TryDeclared(const char* op, Shape x, const GraphOutput& as = {}) {
     Graph graph;
     graph.opset = 17;
     graph.inputs = {graph.AddValue({"x", DType::kFloat32, std::move(x), std::nullopt})};
@@ -20,6 +23,10 @@ class DeclaredOutputsTest : public ::testing::Test {
     graph.nodes.push_back({op, "", "node", graph.inputs, {y}, {}});
     graph.outputs.push_back({"y", y, as.dtype, as.shape});
     return WithDeclaredOutputs(*fallback::Program::Make(std::move(graph)), *backend_, 1);
+  }
+
+  std::shared_ptr<const fallback::Program> Declared(const char* op, Shape x, const GraphOutput& as = {}) {
+    return *TryDeclared(op, std::move(x), as);
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
@@ -49,8 +56,13 @@ TEST_F(DeclaredOutputsTest, StayAsTheyWereDeclared) {
   EXPECT_EQ(y.shape, (Shape{-1, -1}));
 }
 
-TEST_F(DeclaredOutputsTest, StayUndeclaredWhereNothingRuns) {
-  EXPECT_FALSE(Declared("Det", {-1, 8})->outputs()[0].shape.has_value());
+TEST_F(DeclaredOutputsTest, AreOfTheOnlySizesThatRun) {
+  EXPECT_EQ(Declared("Det", {-1, 8})->outputs()[0].shape, Shape{});
+}
+
+TEST_F(DeclaredOutputsTest, WantOperatorsThatTakeWhatTheyRead) {
+  EXPECT_THAT(TryDeclared("Det", {2, 8}),
+              IsError(StatusCode::kFailedPrecondition, "Det node 'node': input 0 is FP32[2,8]"));
 }
 
 }  // namespace

@@ -236,6 +236,8 @@ TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
   EXPECT_EQ(properties.at("swizzle_fallback"), "all");
   EXPECT_EQ(properties.at("swizzle_fallback_nodes"), "Neg:1");
   EXPECT_EQ(properties.at("swizzle_fallback_reason"), "a reason");
+  EXPECT_EQ(properties.at("swizzle_zeros"),
+            "zeros in its weights bring nothing, since no layer is planned: no weights");
 }
 
 TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
@@ -289,6 +291,27 @@ TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
   refuses([](ModelSpec& spec) { spec.outputs[0].dims = {3}; }, "is configured with dims [3]");
   refuses([](ModelSpec& spec) { spec.inputs.push_back(spec.inputs[0]); }, "is configured twice");
   refuses([](ModelSpec& spec) { spec.inputs.clear(); }, "has 1 inputs, but 0 are configured");
+}
+
+TEST_F(FallbackModelTest, TakesNoOtherSizesThanAreServed) {
+  const FallbackModel model = OneNode("Neg", {-1, -1, 4});
+  ModelSpec spec = *DeriveFallbackSpec(*model.program);
+  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, -1, 4}));
+  spec.inputs[0].dims = {7, -1};
+  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, 7, 4}));
+  spec.max_batch_size = 0;
+  spec.inputs[0].dims = {3, 7, -1};
+  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{3, 7, 4}));
+  spec.inputs[0].dims = {3, 7, 5};
+  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, -1, 4})) << "which does not fit";
+}
+
+TEST_F(FallbackModelTest, RefusesWhatNoRequestCanSatisfy) {
+  const FallbackModel model = OneNode("Det", {-1, 2, 3});
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+  EXPECT_THAT(NewFallbackModel(*DeriveFallbackSpec(*model.program), model.reason,
+                               regions::PlanRegions(model.program, *backend_, options), *backend_, runs_),
+              IsError(StatusCode::kFailedPrecondition, "Det node 'node'"));
 }
 
 TEST_F(FallbackModelTest, WantsDeclaredOutputs) {
