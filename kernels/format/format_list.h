@@ -25,11 +25,15 @@ inline constexpr std::array kFormatList = {
     MakeFormatRow<DenseMatrix>({.name = "dense", .sparse = false}),
     MakeFormatRow<CsrMatrix>({.name = "csr", .sparse = true}),
     MakeFormatRow<AttentionPattern>({.name = "pattern", .sparse = true, .has_values = false}),
-    MakeFormatRow<ShflBwMatrix>({.name = "shfl-bw", .sparse = true, .in_blocks = true}),
-    MakeFormatRow<NOfMMatrix>({.name = "n-m", .sparse = true}),
-    MakeFormatRow<SrBcrsMatrix>({.name = "sr-bcrs", .sparse = true}),
-    MakeFormatRow<HbEllMatrix>({.name = "hb-ell", .sparse = true}),
-    MakeFormatRow<BitmapMatrix>({.name = "bitmap", .sparse = true, .visits_zeros = true}),
+    MakeFormatRow<ShflBwMatrix>(
+        {.name = "shfl-bw", .sparse = true, .in_blocks = true, .suits = "where 16 rows or more share columns"}),
+    MakeFormatRow<NOfMMatrix>(
+        {.name = "n-m", .sparse = true, .suits = "where few of neighbouring input channels are not zero"}),
+    MakeFormatRow<SrBcrsMatrix>(
+        {.name = "sr-bcrs", .sparse = true, .suits = "where 2, 4 or 8 neighbouring rows share columns"}),
+    MakeFormatRow<HbEllMatrix>(
+        {.name = "hb-ell", .sparse = true, .suits = "where many 16x16 blocks are empty or full"}),
+    MakeFormatRow<BitmapMatrix>({.name = "bitmap", .sparse = true, .visits_zeros = true, .suits = "for any zeros"}),
 };
 
 // Whether every row stands at its format's number.

@@ -15,8 +15,9 @@ struct FormatTraits {
   std::string_view name;  // in files, reports and metrics: it never changes
   bool sparse;            // leaves zeros out
   bool has_values = true;
-  bool in_blocks = false;     // nonzeros stand in blocks that matrix units multiply
-  bool visits_zeros = false;  // kernels look at each place: zeros save memory, and no time
+  bool in_blocks = false;       // nonzeros stand in blocks that matrix units multiply
+  bool visits_zeros = false;    // kernels look at each place: zeros save memory, and no time
+  std::string_view suits = "";  // which weights it is for, as the tool's help says it
 };
 
 struct FormatRow {

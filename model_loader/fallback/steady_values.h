@@ -1,4 +1,4 @@
-// What a program's nodes make of the shapes of its inputs alone, whatever their elements (regions/shape_flow.h): made
+// What a program's nodes make of the shapes of its inputs alone, whatever their elements (graph/shape_flow.h): made
 // in the first run of inputs of such shapes, and kept for those that follow.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_STEADY_VALUES_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_STEADY_VALUES_H_

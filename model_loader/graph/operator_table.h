@@ -6,6 +6,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
 #define SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -54,11 +55,29 @@ struct FallbackUse {
   bool Runs() const { return first_opset != 0; }
 };
 
+// What the elements of an operator's inputs decide, where their shapes alone don't. Every row has to say it, which is
+// why there is no default: results whose sizes were wrongly taken to follow from shapes would be kept, and recorded,
+// for inputs that make others.
+class ElementUse {
+ public:
+  // `sizes`: the inputs whose elements say how large a result is, in bits, of which the last stands for all that
+  // follow. `results`: whether elements of results depend on those of any input.
+  constexpr explicit ElementUse(uint32_t sizes, bool results = true) : sizes_(sizes), results_(results) {}
+
+  constexpr bool DecidesSizes(size_t input) const { return (sizes_ >> (input < 31 ? input : 31) & 1) != 0; }
+  constexpr bool DecidesResults() const { return results_; }
+
+ private:
+  uint32_t sizes_;
+  bool results_;
+};
+
 struct OnnxOperator {
   OperatorSpec spec;
   PlanUse plan;
   SequenceUse sequences;
   FallbackUse fallback;
+  ElementUse elements;
   bool is_expanded = false;  // the reader writes it out where the columns do not take it (expansions/expand.h)
 };
 

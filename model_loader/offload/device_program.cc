@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model_loader/graph/shape_flow.h"
 #include "model_loader/offload/runner.h"
 
 namespace swizzle::offload {
@@ -10,21 +11,6 @@ namespace {
 
 using fallback::Array;
 using fallback::Program;
-
-// By value: whether it depends on shapes alone.
-std::vector<bool> StableValues(const Graph& graph) {
-  std::vector<bool> stable(graph.values.size(), true);
-  for (const int input : graph.inputs) stable[static_cast<size_t>(input)] = false;
-  for (const Node& node : graph.nodes) {
-    if (node.op == "Shape" || node.op == "Size") continue;
-    const auto is_stable = [&](int value) { return value == kNoValue || stable[static_cast<size_t>(value)]; };
-    if (std::ranges::all_of(node.inputs, is_stable)) continue;
-    for (const int output : node.outputs) {
-      if (output != kNoValue) stable[static_cast<size_t>(output)] = false;
-    }
-  }
-  return stable;
-}
 
 fallback::Limits NoLimits() { return {.max_array_bytes = int64_t{1} << 40, .max_live_bytes = int64_t{1} << 40}; }
 
@@ -44,7 +30,7 @@ DeviceProgram::DeviceProgram(std::shared_ptr<const Program> program, Traits trai
       device_(device),
       functions_(functions),
       constants_(program_->constants().begin(), program_->constants().end()),
-      stable_(StableValues(program_->graph())),
+      by_elements_(GoByElements(program_->graph())),
       memory_(fallback::Memory::NewOnDevice(NoLimits(), DeviceStore(device).store)) {
   for (const Program::Turn& turn : program_->turns()) {
     const Node& node = program_->graph().nodes[static_cast<size_t>(turn.nodes.front())];

@@ -59,7 +59,7 @@ class DeviceProgram {
   DeviceBackend& device() const { return device_; }
   const DeviceFunctions& functions() const { return functions_; }
   // Whether a value depends on no input's elements, only on their shapes.
-  bool IsStable(int value) const { return stable_[static_cast<size_t>(value)]; }
+  bool IsStable(int value) const { return !by_elements_[static_cast<size_t>(value)]; }
   bool IsConstant(int value) const { return constants_.contains(value); }
   // Another one since a part runs otherwise than before.
   uint64_t version() const;
@@ -77,7 +77,7 @@ class DeviceProgram {
   DeviceBackend& device_;
   const DeviceFunctions& functions_;
   std::map<int, fallback::Array> constants_;  // on the host
-  std::vector<bool> stable_;                  // by value
+  std::vector<bool> by_elements_;             // by value; graph/shape_flow.h
   bool picks_ = false;
   Placement placement_;
   fallback::RunMemory run_memory_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model_loader/fallback/settle.h"
+#include "model_loader/graph/shape_flow.h"
 
 namespace swizzle::offload {
 
@@ -17,8 +18,6 @@ Array ArrayIn(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape) {
   std::byte* const data = buffer->data();
   return {dtype, std::move(shape), std::shared_ptr<std::byte[]>(std::move(buffer), data)};
 }
-
-bool ReadsShapesAlone(const Node& node) { return node.op == "Shape" || node.op == "Size"; }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/devices.h"
+#include "kernels/format/format_row.h"
 #include "model_loader/plan/choose/plan_options.h"
 
 namespace swizzle::pack {
@@ -74,6 +75,24 @@ std::string CheckPart(const std::string& text) {
   double part = 0;
   if (absl::SimpleAtod(text, &part) && part >= 0.0 && part <= 1.0) return "";
   return "'" + text + "' is not from 0 to 1; of 90 % it is 0.9";
+}
+
+// What `pack --format` takes: the formats of weights that leave zeros out, and "auto".
+struct FormatChoices {
+  std::vector<std::string> names;
+  std::string help;  // "csr, shfl-bw where 16 rows or more share columns"
+};
+
+FormatChoices FormatsOfWeights() {
+  FormatChoices choices;
+  for (const FormatRow& row : FormatRows()) {
+    if (!row.traits.sparse || !row.traits.has_values) continue;
+    choices.names.emplace_back(row.traits.name);
+    choices.help += Concat(choices.help.empty() ? "" : ", ", row.traits.name, row.traits.suits.empty() ? "" : " ",
+                           row.traits.suits);
+  }
+  choices.names.emplace_back("auto");
+  return choices;
 }
 
 // The flags of all commands, and what was asked for once they are parsed.
@@ -291,15 +310,13 @@ class Flags {
         ->type_name("")
         ->required()
         ->check(CheckPackedEnding);
-    app->add_option(
-           "--format", pack_.format,
-           "Of sparse weights: csr, shfl-bw where 16 rows or more share columns, sr-bcrs where 2, 4 or 8 "
-           "neighbouring ones do, n-m where few of neighbouring input channels are not zero, hb-ell where "
-           "many 16x16 blocks are empty or full, bitmap for any zeros, or auto, of those that suit the zeros the one "
-           "of the least bytes")
+    const FormatChoices formats = FormatsOfWeights();
+    app->add_option("--format", pack_.format,
+                    Concat("Of sparse weights: ", formats.help,
+                           ", or auto, of those that suit the zeros the one of the least bytes"))
         ->type_name("FORMAT")
         ->capture_default_str()
-        ->check(CLI::IsMember({"csr", "shfl-bw", "n-m", "sr-bcrs", "hb-ell", "bitmap", "auto"}).description(""));
+        ->check(CLI::IsMember(formats.names).description(""));
     app->add_option("--calibration", pack_.calibration,
                     "Inputs as requests bring them: an .npz file with an array for each, or a folder of .npy files "
                     "called after them; some hundred rows do. The file then says how much of what layers with sparse "

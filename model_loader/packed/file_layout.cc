@@ -35,9 +35,14 @@ packed::ElementType PackedType(DType type) {
       return packed::ELEMENT_TYPE_INT8;
     case DType::kInt32:
       return packed::ELEMENT_TYPE_INT32;
-    default:
-      return packed::ELEMENT_TYPE_UNSPECIFIED;
+    case DType::kBool:  // arrays of matrices have none of these
+    case DType::kInt16:
+    case DType::kInt64:
+    case DType::kFloat64:
+    case DType::kString:
+      break;
   }
+  return packed::ELEMENT_TYPE_UNSPECIFIED;
 }
 
 }  // namespace swizzle

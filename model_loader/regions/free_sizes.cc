@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "model_loader/fallback/refusal.h"
-#include "model_loader/regions/shape_flow.h"
+#include "model_loader/graph/shape_flow.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle::regions {

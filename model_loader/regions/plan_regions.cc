@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model_loader/graph/shape_flow.h"
 #include "model_loader/plan/choose/layer_rows.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/plan/weight_facts.h"
@@ -17,7 +18,6 @@
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
 #include "model_loader/regions/row_planner.h"
-#include "model_loader/regions/shape_flow.h"
 
 namespace swizzle::regions {
 namespace {

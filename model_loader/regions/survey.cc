@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model_loader/fallback/refusal.h"
-#include "model_loader/regions/shape_flow.h"
+#include "model_loader/graph/shape_flow.h"
 
 namespace swizzle::regions {
 namespace {

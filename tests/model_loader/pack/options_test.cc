@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/format/format_row.h"
 #include "tests/support/reference_page.h"
 
 namespace swizzle::pack {
@@ -45,6 +46,19 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_EQ(full.weight_budget, 2.0);
   EXPECT_EQ(full.tuning_cache, "times");
   EXPECT_EQ(full.page, "page.html");
+}
+
+TEST(Options, PackTakesEveryFormatOfSparseWeights) {
+  size_t taken = 0;
+  for (const FormatRow& row : FormatRows()) {
+    const std::string format = Concat("--format=", row.traits.name);
+    const bool takes = Parse({"pack", "m.onnx", "m.swz", format.c_str()}).command.has_value();
+    EXPECT_EQ(takes, row.traits.sparse && row.traits.has_values) << row.traits.name;
+    taken += takes ? 1 : 0;
+  }
+  EXPECT_GE(taken, 6u);
+  EXPECT_EQ(ParseAs<PackCommand>({"pack", "m.onnx", "m.swz"}).format, "auto");
+  EXPECT_THAT(Parse({"pack", "m.onnx", "m.swz", "--format=zip"}).text, HasSubstr("shfl-bw"));
 }
 
 TEST(Options, PruneTakesItsOutputEitherWayAndManyPatterns) {
