@@ -12,7 +12,7 @@ namespace swizzle::fallback {
 
 namespace {
 
-StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, ReadOptions options) {
+StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, ReadOptions options, Nodes nodes) {
   options.min_opset = kFirstOpset;
   options.max_opset = kLastOpset;
   options.find_operator = FindFallbackOperator;
@@ -20,6 +20,10 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
   options.any_inputs = true;
   AxisNames names;
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model, options, names));
+  if (nodes == Nodes::kNeeded) {
+    SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
+    SWIZZLE_RETURN_IF_ERROR(RemoveNoOps(graph).status());
+  }
   SWIZZLE_RETURN_IF_ERROR(ExpandTransposed(graph).status());
   SWIZZLE_RETURN_IF_ERROR(HoistRoundings(graph).status());
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Program> program, Program::Make(std::move(graph)));
@@ -30,18 +34,19 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options) {
-  return Read(model, options);
+StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options,
+                                                     Nodes nodes) {
+  return Read(model, options, nodes);
 }
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file) {
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, Nodes nodes) {
   if (IsCheckpoint(file)) {
     SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindFallbackOperator}));
     return Program::Make(std::move(graph));
   }
   const ReadOptions options = ReadOptionsFor(file);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
-  StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options);
+  StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options, nodes);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }

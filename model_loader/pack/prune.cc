@@ -118,7 +118,8 @@ StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, con
     weights.push_back({weight, {elements.begin(), elements.end()}});
   };
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(model, collect, options));
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(whole));  // with what lay in external files
+  // With what lay in external files.
+  const auto program = fallback::ReadProgram(std::span<const std::byte>(whole), {}, fallback::Nodes::kAll);
   if (!program.ok()) return Annotate(program.status(), kNodeByNode);
   SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights, kept));
   const auto replace = [&, next = size_t{0}](const OnnxWeight& weight, std::span<float> elements) mutable {

@@ -256,7 +256,8 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, const Statu
   const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole,
                            RewriteOnnxWeights(file.bytes, as_they_are, file.options));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto program, fallback::ReadProgram(std::span<const std::byte>(whole)));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto program,
+                           fallback::ReadProgram(std::span<const std::byte>(whole), {}, fallback::Nodes::kAll));
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend->NewStream(command.threads));

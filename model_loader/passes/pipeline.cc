@@ -3,13 +3,26 @@
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/dropout.h"
 #include "model_loader/sequences/recognise.h"
 
 namespace swizzle {
 namespace {
 
+// RemoveNoOps, which leaves a Dropout that does something: no plan takes it.
+StatusOr<int> RemoveNoOpsForPlan(Graph& graph) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int count, RemoveNoOps(graph));
+  for (const Node& node : graph.nodes) {
+    if (node.op != "Dropout" || !node.domain.empty()) continue;
+    SWIZZLE_RETURN_IF_ERROR(CheckInference(graph, node));
+    return Unimplemented(Describe(node), ": its mask is used");
+  }
+  return count;
+}
+
 constexpr Pass kPasses[] = {
-    {"resolve_identity", ResolveIdentity},
+    {"resolve_constants", ResolveConstants},
+    {"remove_no_ops", RemoveNoOpsForPlan},
     {"unround_products", UnroundProducts},
     {"read_byte_inputs", ReadByteInputs},
     {"expand_transposed", ExpandTransposed},
@@ -49,8 +62,9 @@ StatusOr<Counts> Run(std::span<const Pass> passes, Graph& graph, Counts counts) 
 }
 
 StatusOr<Counts> RunOnSequences(Graph& graph) {
-  SWIZZLE_RETURN_IF_ERROR(ResolveIdentity(graph).status());
-  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("resolve_identity", VerifyAnyShape(graph, FindSequenceOperator)));
+  SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(RemoveNoOpsForPlan(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("remove_no_ops", VerifyAnyShape(graph, FindSequenceOperator)));
   SWIZZLE_ASSIGN_OR_RETURN(Counts counts, RecogniseSequences(graph));
   SWIZZLE_RETURN_IF_ERROR(VerifyAfter("recognise_sequences", Verify(graph)));
   return Run(kSequencePasses, graph, std::move(counts));
@@ -66,6 +80,7 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
 
 Status RunRegionPasses(Graph& graph) {
   for (Pass pass : kPasses) {
+    if (pass.run == RemoveNoOpsForPlan) continue;  // the graph that the region is of has been through it
     if (pass.run == Canonicalise) pass = {"canonicalise_region", CanonicaliseRegion};
     SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
   }

@@ -14,7 +14,7 @@ namespace swizzle {
 // canonical operators (graph/operators.h) on matrices of tokens and of rows, and `sequences` says which input is the
 // mask and what it does. Returns how many of each kind were found: "embedding", "linear", "attention", "layer_norm",
 // "gelu" and the like. UNIMPLEMENTED, naming the node, its opset and the reason, where an output cannot be had so; the
-// graph is in no state to be used then. REQUIRES: ResolveIdentity has run (passes/passes.h).
+// graph is in no state to be used then. REQUIRES: ResolveConstants and RemoveNoOps have run (passes/passes.h).
 StatusOr<std::vector<std::pair<std::string, int>>> RecogniseSequences(Graph& graph);
 
 }  // namespace swizzle

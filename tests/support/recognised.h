@@ -15,7 +15,8 @@ namespace swizzle::testing {
 inline StatusOr<Graph> Recognised(const OnnxBuilder& builder) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, builder.Read());
   EXPECT_TRUE(graph.sequences);
-  SWIZZLE_RETURN_IF_ERROR(ResolveIdentity(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(RemoveNoOps(graph).status());
   SWIZZLE_RETURN_IF_ERROR(RecogniseSequences(graph).status());
   EXPECT_THAT(Verify(graph), IsOk());
   return graph;

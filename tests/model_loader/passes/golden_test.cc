@@ -91,6 +91,7 @@ Status RunCase(GoldenCase& golden) {
   const std::string& name = golden.fields["pass"];
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, testing::ParseGraph(golden.before, std::stoll(golden.fields["opset"])));
   SWIZZLE_RETURN_IF_ERROR(VerifyAnyShape(graph, FindSequenceOperator));
+  const bool for_plan = Verify(graph).ok();  // else for the interpreter
   golden.before = Print(graph);
   const auto passes = Passes();
   const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& each) { return each.name == name; });
@@ -98,7 +99,8 @@ Status RunCase(GoldenCase& golden) {
   const auto applied = pass == passes.end() ? Recognise(graph) : pass->run(graph);
   golden.fields["applies"] = applied.ok() ? std::to_string(*applied) : "-";
   golden.after = applied.ok() ? Print(graph) : applied.status().ToString() + "\n";
-  return applied.ok() ? Verify(graph) : Status();
+  if (!applied.ok()) return {};
+  return for_plan ? Verify(graph) : VerifyAnyShape(graph, FindSequenceOperator);
 }
 
 std::vector<std::string> CaseNames() {

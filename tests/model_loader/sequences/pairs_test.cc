@@ -76,7 +76,8 @@ OnnxBuilder Attend(OnnxBuilder builder, const std::string& scores = "t") {
 
 StatusOr<Network> Lowered(const OnnxBuilder& builder) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, builder.Read());
-  SWIZZLE_RETURN_IF_ERROR(ResolveIdentity(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(RemoveNoOps(graph).status());
   SWIZZLE_RETURN_IF_ERROR(RecogniseSequences(graph).status());
   EXPECT_THAT(Verify(graph), IsOk());
   return Lower(std::move(graph));

@@ -1,0 +1,72 @@
+// Whole numbers that a model leaves open: sizes of dimensions that requests choose, and what its graph computes of
+// them, as polynomials of symbols. Two that compare equal are equal in every run; two that don't may be.
+#ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
+#define SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace swizzle {
+
+// Value type. Made by Symbols, but for numbers.
+class SymbolicInt {
+ public:
+  SymbolicInt() = default;  // 0
+  // NOLINTNEXTLINE(google-explicit-constructor): a number is one of them
+  SymbolicInt(int64_t number) {
+    if (number != 0) terms_.push_back({{}, number});
+  }
+
+  // Nothing where it depends on symbols.
+  std::optional<int64_t> Number() const;
+  bool Is(int64_t number) const { return Number() == number; }
+  std::string Text() const;  // "2*s1*s1+s3+5"
+  bool operator==(const SymbolicInt&) const = default;
+
+ private:
+  friend class Symbols;
+
+  // factor * the product of the symbols, ascending, one as often as its power says.
+  struct Term {
+    std::vector<int32_t> symbols;
+    int64_t factor;
+    bool operator==(const Term&) const = default;
+  };
+
+  std::vector<Term> terms_;  // ascending by symbols, no two of the same, no factor 0
+};
+
+// The symbols of one graph, and arithmetic on them: what has no polynomial of moderate size is a symbol of its own, the
+// same for the same operands. Thread-compatible.
+class Symbols {
+ public:
+  // One that is equal to no other, and not below 0.
+  SymbolicInt New();
+  // The same for the same description, which has to say all that the number depends on. Not below 0.
+  SymbolicInt Size(const std::string& description) { return Named(description, true); }
+
+  SymbolicInt Sum(const SymbolicInt& a, const SymbolicInt& b);
+  SymbolicInt Difference(const SymbolicInt& a, const SymbolicInt& b);
+  SymbolicInt Product(const SymbolicInt& a, const SymbolicInt& b);
+  SymbolicInt Product(std::span<const SymbolicInt> factors);
+  SymbolicInt Quotient(const SymbolicInt& a, const SymbolicInt& b);  // towards 0
+
+  // False where it isn't known.
+  bool IsNotNegative(const SymbolicInt& number) const;
+
+ private:
+  SymbolicInt Named(const std::string& description, bool not_negative);
+  SymbolicInt NewSymbol(bool not_negative);
+  std::optional<SymbolicInt> ExactQuotient(const SymbolicInt& a, const SymbolicInt& b);
+
+  std::map<std::string, SymbolicInt> named_;
+  std::vector<bool> not_negative_;  // by symbol
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_

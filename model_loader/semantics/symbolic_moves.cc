@@ -1,0 +1,297 @@
+// The shapes that Reshape, Concat, Slice and their kin make, in symbols.
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/reshape.h"
+#include "model_loader/semantics/slices.h"
+#include "model_loader/semantics/symbolic_walk.h"
+
+namespace swizzle {
+namespace {
+
+using Result = std::optional<SymbolicShape>;
+
+Result Joined(const SymbolicNode& node, Symbols& symbols) {
+  Result result;
+  for (size_t i = 0; i < node.size(); ++i) {
+    const SymbolicShape* const x = node.ShapeOf(i);
+    if (x == nullptr) return std::nullopt;
+    const auto axis = node.Axis(1, x->size());
+    if (!axis || (result && result->size() != x->size())) return std::nullopt;
+    if (result) (*result)[*axis] = symbols.Sum((*result)[*axis], (*x)[*axis]);
+    if (!result) result = *x;
+  }
+  return result;
+}
+
+Result Transposed(const SymbolicNode& node, Symbols&) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto order = x == nullptr ? std::vector<int64_t>() : PermutationOf(node.node(), x->size()).value_or(Shape());
+  if (x == nullptr || order.size() != x->size()) return std::nullopt;
+  SymbolicShape result;
+  for (const int64_t axis : order) result.push_back((*x)[static_cast<size_t>(axis)]);
+  return result;
+}
+
+// What is left of x's elements where the others of the target took theirs.
+SymbolicInt Left(SymbolicShape x, const SymbolicShape& others, Symbols& symbols) {
+  SymbolicShape unmatched;
+  for (const SymbolicInt& other : others) {
+    const auto same = std::ranges::find(x, other);
+    if (same == x.end()) {
+      unmatched.push_back(other);
+    } else {
+      x.erase(same);
+    }
+  }
+  return symbols.Quotient(symbols.Product(x), symbols.Product(unmatched));
+}
+
+Result Reshaped(const SymbolicNode& node, Symbols& symbols) {
+  const auto target = node.List(1);
+  const StatusOr<bool> allow_zero = AllowsZero(node.node());
+  if (!target || !allow_zero.ok()) return std::nullopt;
+  const SymbolicShape* const x = node.ShapeOf(0);
+  SymbolicShape result, others;
+  std::optional<size_t> left;
+  for (size_t i = 0; i < target->size(); ++i) {
+    SymbolicInt size = (*target)[i];
+    if (size.Is(0) && !*allow_zero) size = x != nullptr && i < x->size() ? (*x)[i] : symbols.New();
+    if (size.Is(-1) && !left) {
+      left = i;
+    } else {
+      if (!symbols.IsNotNegative(size)) size = symbols.New();  // perhaps it is -1
+      others.push_back(size);
+    }
+    result.push_back(std::move(size));
+  }
+  if (left) result[*left] = x == nullptr ? symbols.New() : Left(*x, others, symbols);
+  return result;
+}
+
+Result Flattened(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  const StatusOr<int64_t> axis = FlattenAxis(node.node(), static_cast<int64_t>(x->size()));
+  if (!axis.ok()) return std::nullopt;
+  return SymbolicShape{symbols.Product(std::span(*x).first(static_cast<size_t>(*axis))),
+                       symbols.Product(std::span(*x).subspan(static_cast<size_t>(*axis)))};
+}
+
+Result Squeezed(const SymbolicNode& node, Symbols&) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  const auto axes = node.Axes(1, x->size());
+  // Without axes whatever happens to be 1 goes.
+  const auto is_number = [](const SymbolicInt& size) { return size.Number().has_value(); };
+  if (!axes && (node.HasAxes(1) || !std::ranges::all_of(*x, is_number))) return std::nullopt;
+  const auto may_be_one = [](const SymbolicInt& size) { return size.Number().value_or(1) == 1; };
+  const auto kept = SqueezedDimensions(*x, axes, may_be_one);
+  return kept.ok() ? Result(*kept) : std::nullopt;
+}
+
+Result Unsqueezed(const SymbolicNode& node, Symbols&) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto count = node.Axes(1, 64);  // how many there are; their places follow from that
+  const auto axes = x == nullptr || !count ? std::nullopt : node.Axes(1, x->size() + count->size());
+  return axes ? Result(UnsqueezedDimensions(*x, *axes)) : std::nullopt;
+}
+
+// Of one dimension, `axis`, all others being as before: opaque, but the same for the same arguments.
+SymbolicInt Changed(const char* what, const SymbolicInt& size, std::initializer_list<SymbolicInt> by,
+                    Symbols& symbols) {
+  std::string text = Concat(what, " of ", size.Text(), ":");
+  for (const SymbolicInt& each : by) text += " " + each.Text();
+  return symbols.Size(text);
+}
+
+SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step,
+                Symbols& symbols) {
+  constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
+  const auto from = start.Number(), to = end.Number(), of = size.Number();
+  if (step == 1 && start.Is(0) && (end == size || to.value_or(0) >= kBeyond)) return size;
+  if (of && from && to) {
+    const auto range = ClampSlice(*from, *to, step, *of);
+    if (range.ok()) return range->count;
+  }
+  return Changed("slice", size, {start, end, step}, symbols);
+}
+
+Result Sliced(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  SymbolicShape result = *x;
+  const auto slice = SliceOf(node);
+  if (!slice) std::ranges::generate(result, [&] { return symbols.New(); });
+  for (size_t i = 0; slice && i < slice->axes.size(); ++i) {
+    SymbolicInt& size = result[static_cast<size_t>(slice->axes[i])];
+    size = Cut(size, slice->starts[i], slice->ends[i], slice->steps[i], symbols);
+  }
+  return result;
+}
+
+Result Parted(const SymbolicNode& node, size_t output, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto axis = x == nullptr ? std::nullopt : node.Axis(0, x->size());
+  if (!axis) return std::nullopt;
+  SymbolicShape result = *x;
+  const auto lengths = node.List(1);
+  const size_t parts = node.node().outputs.size();
+  if (lengths && output < lengths->size()) {
+    result[*axis] = (*lengths)[output];
+  } else if (node.Has(1) || node.node().attributes.contains("split") || parts > 1) {
+    result[*axis] = symbols.New();
+  }
+  return result;
+}
+
+Result LookedUp(const SymbolicNode& node, Symbols&) {
+  const SymbolicShape *const x = node.ShapeOf(0), *const indices = node.ShapeOf(1);
+  const auto axis = x == nullptr || indices == nullptr ? std::nullopt : node.Axis(0, x->size());
+  if (!axis) return std::nullopt;
+  SymbolicShape result(x->begin(), x->begin() + static_cast<ptrdiff_t>(*axis));
+  result.insert(result.end(), indices->begin(), indices->end());
+  result.insert(result.end(), x->begin() + static_cast<ptrdiff_t>(*axis) + 1, x->end());
+  return result;
+}
+
+Result Expanded(const SymbolicNode& node, Symbols& symbols) {
+  const auto target = node.List(1);
+  if (!target || node.ShapeOf(0) == nullptr) return std::nullopt;
+  return BroadcastSymbols(*node.ShapeOf(0), *target, symbols);
+}
+
+Result Filled(const SymbolicNode& node, Symbols&) {
+  const auto target = node.List(0);
+  return target ? Result(*target) : std::nullopt;
+}
+
+Result Padded(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  SymbolicShape result = *x;
+  const auto pads = PadsOf(node);
+  for (size_t i = 0; i < result.size(); ++i) {
+    result[i] = pads ? symbols.Sum(result[i], symbols.Sum((*pads)[i], (*pads)[i + result.size()])) : symbols.New();
+    if (!symbols.IsNotNegative(result[i])) result[i] = symbols.Size(Concat("padded ", result[i].Text()));
+  }
+  return result;
+}
+
+Result Tiled(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto times = node.List(1);
+  if (x == nullptr) return std::nullopt;
+  SymbolicShape result = *x;
+  for (size_t i = 0; i < result.size(); ++i) {
+    result[i] = times && times->size() == x->size() ? symbols.Product(result[i], (*times)[i]) : symbols.New();
+  }
+  return result;
+}
+
+// Resize and Upsample: to sizes that are told; scales leave them open.
+Result Resized(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  SymbolicShape result(x->size());
+  std::ranges::generate(result, [&] { return symbols.New(); });
+  const auto sizes = node.List(3);
+  const bool by_sizes = node.node().op == "Resize" && !node.node().attributes.contains("keep_aspect_ratio_policy");
+  if (!by_sizes || !sizes) return result;
+  std::vector<int64_t> axes(x->size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.node().attributes.contains("axes")) {
+    axes = IntsAttribute(node.node(), "axes", {}).value_or(std::vector<int64_t>());
+    if (NormalAxes(axes, static_cast<int64_t>(x->size())).value_or(std::vector<int64_t>()) != axes) return result;
+    result = *x;
+  }
+  for (size_t i = 0; i < axes.size() && axes.size() == sizes->size(); ++i) {
+    result[static_cast<size_t>(axes[i])] = (*sizes)[i];
+  }
+  return axes.size() == sizes->size() ? Result(result) : std::nullopt;
+}
+
+Result Blocked(const SymbolicNode& node, Symbols& symbols) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto block = node.Int("blocksize", 0);
+  if (x == nullptr || x->size() != 4 || !block || *block < 1 || *block > (1 << 15)) return std::nullopt;
+  const bool deepens = node.node().op == "SpaceToDepth";
+  const auto scaled = [&](const SymbolicInt& size, const SymbolicInt& by, bool grows) {
+    return grows ? symbols.Product(size, by) : symbols.Quotient(size, by);
+  };
+  return SymbolicShape{(*x)[0], scaled((*x)[1], *block * *block, deepens), scaled((*x)[2], *block, !deepens),
+                       scaled((*x)[3], *block, !deepens)};
+}
+
+struct Move {
+  std::string_view op;
+  Result (*run)(const SymbolicNode&, Symbols&);
+};
+constexpr Move kMoves[] = {
+    {"Concat", Joined},     {"ConstantOfShape", Filled}, {"DepthToSpace", Blocked}, {"Expand", Expanded},
+    {"Flatten", Flattened}, {"Gather", LookedUp},        {"Pad", Padded},           {"Reshape", Reshaped},
+    {"Resize", Resized},    {"Slice", Sliced},           {"SpaceToDepth", Blocked}, {"Squeeze", Squeezed},
+    {"Tile", Tiled},        {"Transpose", Transposed},   {"Unsqueeze", Unsqueezed}, {"Upsample", Resized},
+};
+
+}  // namespace
+
+std::optional<SliceArguments<SymbolicInt>> SliceOf(const SymbolicNode& node) {
+  struct Source {
+    using Place = SymbolicInt;
+    const SymbolicNode& node;
+    bool Has(size_t i) const { return node.Has(i); }
+    StatusOr<std::vector<SymbolicInt>> Places(size_t i, const char* what) const {
+      if (auto list = node.List(i)) return *std::move(list);
+      return InvalidArgument("its ", what, " are not known");
+    }
+    StatusOr<std::vector<int64_t>> Integers(size_t i, const char* what) const {
+      if (auto numbers = node.Numbers(i)) return *std::move(numbers);
+      return InvalidArgument("its ", what, " are not known");
+    }
+    Status Named(Status status) const { return status; }
+  };
+  if (node.ShapeOf(0) == nullptr) return std::nullopt;
+  auto slice = SliceArgumentsOf(node.node(), static_cast<int64_t>(node.ShapeOf(0)->size()), Source{node});
+  return slice.ok() ? std::optional(*std::move(slice)) : std::nullopt;
+}
+
+std::optional<std::vector<SymbolicInt>> PadsOf(const SymbolicNode& node) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (x == nullptr) return std::nullopt;
+  auto given = node.List(1);
+  if (!node.Has(1) && node.node().attributes.contains("pads")) {
+    const auto pads = IntsAttribute(node.node(), "pads", {});
+    if (pads.ok()) given.emplace(pads->begin(), pads->end());
+  }
+  std::vector<int64_t> axes(x->size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.Has(3)) {
+    const auto named = node.Numbers(3);
+    if (!named) return std::nullopt;
+    axes = *named;
+  }
+  if (!given || given->size() != 2 * axes.size()) return std::nullopt;
+  std::vector<SymbolicInt> pads(2 * x->size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = NormalAxis(axes[i], static_cast<int64_t>(x->size()));
+    if (!axis.ok()) return std::nullopt;
+    pads[static_cast<size_t>(*axis)] = (*given)[i];
+    pads[static_cast<size_t>(*axis) + x->size()] = (*given)[i + axes.size()];
+  }
+  return pads;
+}
+
+std::optional<SymbolicShape> MovedShape(const SymbolicNode& node, size_t output, Symbols& symbols) {
+  if (node.node().op == "Split") return Parted(node, output, symbols);
+  const auto move = std::ranges::find(kMoves, node.node().op, &Move::op);
+  return move == std::end(kMoves) ? std::nullopt : move->run(node, symbols);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,145 @@
+#include "model_loader/semantics/symbolic_walk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model_loader/graph/operator_table.h"
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/elements.h"
+
+namespace swizzle {
+namespace {
+
+constexpr int64_t kMostElements = 64;
+
+const SymbolicValue kAbsent;
+
+bool IsCounted(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool; }
+
+std::optional<SymbolicElements> ElementsOf(const Tensor& tensor) {
+  if (!IsCounted(tensor.dtype) || tensor.elements() > kMostElements) return std::nullopt;
+  const std::optional<Elements> elements = Elements::FromTensor(tensor);
+  if (!elements) return std::nullopt;
+  SymbolicElements made{tensor.shape, {}};
+  for (const Scalar& scalar : elements->scalars) made.values.emplace_back(scalar.whole);
+  return made;
+}
+
+}  // namespace
+
+const SymbolicValue& SymbolicNode::In(size_t i) const {
+  return Has(i) ? values_[static_cast<size_t>(node_.inputs[i])] : kAbsent;
+}
+
+bool SymbolicNode::HasRequired() const {
+  const OnnxOperator* const row = node_.domain.empty() ? FindOnnxOperator("", node_.op) : nullptr;
+  bool has_all = row != nullptr;
+  for (int i = 0; has_all && i < row->spec.min_inputs; ++i) has_all = Has(static_cast<size_t>(i));
+  return has_all;
+}
+
+std::optional<std::vector<SymbolicInt>> SymbolicNode::List(size_t i) const {
+  const auto& elements = In(i).elements;
+  return elements && elements->shape.size() <= 1 ? std::optional(elements->values) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> SymbolicNode::Numbers(size_t i) const {
+  const auto list = List(i);
+  if (!list) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const SymbolicInt& element : *list) {
+    const auto number = element.Number();
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::optional<std::vector<int64_t>> SymbolicNode::Axes(size_t i, size_t rank) const {
+  std::optional<std::vector<int64_t>> axes;
+  if (Has(i)) {
+    axes = Numbers(i);
+  } else if (node_.attributes.contains("axes")) {
+    const auto given = IntsAttribute(node_, "axes", {});
+    if (given.ok()) axes = *given;
+  }
+  if (!axes) return std::nullopt;
+  const auto normal = NormalAxes(*std::move(axes), static_cast<int64_t>(rank));
+  return normal.ok() ? std::optional(*normal) : std::nullopt;
+}
+
+std::optional<size_t> SymbolicNode::Axis(int64_t absent, size_t rank) const {
+  const auto axis = Int("axis", absent);
+  if (!axis) return std::nullopt;
+  const StatusOr<int64_t> normal = NormalAxis(*axis, static_cast<int64_t>(rank));
+  return normal.ok() ? std::optional(static_cast<size_t>(*normal)) : std::nullopt;
+}
+
+std::optional<int64_t> SymbolicNode::Int(const std::string& name, int64_t absent) const {
+  const StatusOr<int64_t> value = IntAttribute(node_, name, absent);
+  return value.ok() ? std::optional(*value) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> SymbolicNode::Ints(const std::string& name, size_t count, int64_t absent) const {
+  const auto value = IntsAttribute(node_, name, std::vector<int64_t>(count, absent));
+  return value.ok() && value->size() == count ? std::optional(*value) : std::nullopt;
+}
+
+SymbolicWalk::SymbolicWalk(const Graph& graph) : graph_(graph), values_(graph.values.size()) {
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    values_[i].alike = static_cast<int>(i);
+    const auto& constant = graph.values[i].constant;
+    if (!constant) continue;
+    values_[i].dtype = constant->dtype;
+    values_[i].shape.emplace(constant->shape.begin(), constant->shape.end());
+    values_[i].elements = ElementsOf(*constant);
+  }
+  for (const int input : graph.inputs) {
+    SymbolicValue& value = values_[static_cast<size_t>(input)];
+    const Value& declared = graph.values[static_cast<size_t>(input)];
+    value.dtype = declared.dtype;
+    if (!declared.shape) continue;
+    value.shape.emplace();
+    for (const int64_t extent : *declared.shape) {
+      value.shape->push_back(extent < 0 ? symbols_.New() : SymbolicInt(extent));
+    }
+  }
+}
+
+const SymbolicValue& SymbolicWalk::Of(int value) const {
+  return value == kNoValue ? kAbsent : values_[static_cast<size_t>(value)];
+}
+
+void SymbolicWalk::Visit(const Node& node) {
+  const SymbolicNode known = At(node);
+  for (size_t output = 0; output < node.outputs.size(); ++output) {
+    if (node.outputs[output] != kNoValue) VisitOutput(known, output);
+  }
+}
+
+void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
+  const auto index = static_cast<size_t>(node.node().outputs[output]);
+  SymbolicValue made;
+  made.alike = static_cast<int>(index);
+  if (node.HasRequired()) {
+    made.dtype = ResultType(node, output);
+    const auto source = output == 0 ? ShapeSource(node) : std::nullopt;
+    if (source) {
+      made.alike = node.In(*source).alike;
+      made.shape = node.In(*source).shape;
+    } else {
+      made.shape = ResultShape(node, output, symbols_);
+    }
+    if (output == 0) made.elements = ResultElements(node, symbols_);
+    if (made.elements && static_cast<int64_t>(made.elements->values.size()) > kMostElements) made.elements.reset();
+    const std::string& op = node.node().op;
+    if (op == "Shape" && node.Int("start", 0) == 0 && !node.node().attributes.contains("end")) {
+      made.shape_of = node.In(0).alike;
+    }
+    const bool keeps_elements = op == "Identity" || (op == "Cast" && made.dtype == DType::kInt64);
+    if (keeps_elements && output == 0) made.shape_of = node.In(0).shape_of;
+  }
+  values_[index] = std::move(made);
+}
+
+}  // namespace swizzle
