@@ -331,7 +331,7 @@ TEST(ServerStartTest, WhoStartsItHearsOfAnErrorBeforeItIsTakenDown) {
   const Status status = Server::Start(
                             options, [] {}, [] { return false; }, [&](const Status& error) { heard = error; })
                             .status();
-  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(heard, status);
 }
 
