@@ -8,12 +8,14 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "model_loader/fallback/executor.h"
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/regions/region.h"
+#include "model_loader/regions/row_counts.h"
 #include "model_loader/regions/shape_plans.h"
 
 namespace swizzle::regions {
@@ -42,7 +44,8 @@ class PlannedRegion final : public fallback::Part {
     ++version_;
   }
 
-  // Takes what the network's ports are of, whose rows can be planned, and as many for each input.
+  // Takes what the network's ports are of, whose rows can be planned, and as many for each input, or so many that they
+  // broadcast. Errors say that they don't.
   StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
                                                  Stream& stream, StepGate* gate) const override;
   StatusOr<std::optional<fallback::Results>> RunOnDevice(std::span<const fallback::Array> inputs,
@@ -57,9 +60,14 @@ class PlannedRegion final : public fallback::Part {
     fallback::Device* device;  // null: the host
   };
   StatusOr<std::optional<fallback::Results>> RunIn(std::span<const fallback::Array> inputs, Execution in) const;
-  // The dimensions that count rows, and the shapes of rows; nothing where the inputs are no region's.
-  std::optional<Shape> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
-                                 RowShapes& rows) const;
+  StatusOr<fallback::Results> RunRows(const Plan& plan, std::span<const fallback::Array> inputs, const Shape& leading,
+                                      int64_t rows, const Execution& in) const;
+  // The same of inputs of which some have to be repeated, or have no rows.
+  StatusOr<fallback::Results> RunRepeated(const Plan& plan, std::span<const fallback::Array> inputs,
+                                          const RowCounts& counts, const Execution& in) const;
+  // The dimensions that count each input's rows, and the shapes of rows; nothing where the inputs are no region's.
+  std::optional<std::vector<Shape>> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
+                                              RowShapes& rows) const;
 
   // For how many rows a plan of other shapes is made, where a batch has so many.
   int64_t BatchOf(int64_t rows) const;
