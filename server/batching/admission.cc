@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/base/status.h"
 
@@ -84,6 +85,17 @@ void ServiceTime::Record(bool full, int64_t work, absl::Duration busy) {
   if (!full) return;
   add(full_seconds_, seconds);
   add(full_work_, size);
+}
+
+void ServiceTime::RecordFirst(bool full, int64_t work, int64_t batch_work, absl::Duration busy) {
+  // Where all shapes are new, what is expected comes to what they take in a few batches.
+  constexpr double kMostOfExpected = 2.0;
+  const bool is_first_of_all = !std::exchange(any_first_, true);
+  if (known()) {
+    Record(full, work, std::min(busy, kMostOfExpected * Of(work, batch_work)));
+  } else if (!is_first_of_all) {
+    Record(full, work, busy);
+  }
 }
 
 double ServiceTime::SecondsByLine(double work, double batch_work) const {

@@ -54,6 +54,10 @@ class ServiceTime {
   // `full`: nothing more fitted in the batch. What full ones do with their time is what a long queue will see.
   void Record(bool full, int64_t work, absl::Duration busy);
 
+  // The same of a batch of shapes that come for the first time, which take longer than those after them: it counts as
+  // little more than was expected, and, where nothing is known yet, the first of all not at all.
+  void RecordFirst(bool full, int64_t work, int64_t batch_work, absl::Duration busy);
+
   // What one executor takes for `work` that waits, cut into batches of `batch_work`; zero while nothing has run.
   // Where no full batch has run yet, a straight line through those that have: some time for each batch, and some for
   // its work. Too long rather than too short where they were all of one size: then all of their time counts as their
@@ -64,6 +68,7 @@ class ServiceTime {
  private:
   double SecondsByLine(double work, double batch_work) const;
 
+  bool any_first_ = false;                       // whether a batch was the first of its shape
   double full_seconds_ = 0.0, full_work_ = 0.0;  // decaying sums
   struct {
     double batches = 0.0, work = 0.0, seconds = 0.0, work_squared = 0.0, work_seconds = 0.0;

@@ -22,6 +22,7 @@ struct Batch {
   int64_t rows = 0;
   int64_t work = 0;              // see QueueLoad
   absl::Duration busy;           // how long it ran
+  bool first_of_shape = false;   // see BatchTimes
   std::vector<Result> results;   // of requests, same order
   std::vector<BatchItem> items;  // of requests, same order, into results
 

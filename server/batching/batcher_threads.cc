@@ -50,7 +50,9 @@ void BatcherImpl::RunBatch(Shift& shift) {
   }
   MutexLock lock(mutex_);
   running_ -= batch.work;
-  if (status.ok()) {
+  if (status.ok() && batch.first_of_shape) {
+    service_time_.RecordFirst(batch.full(), batch.work, bounds_.batch_work, batch.busy);
+  } else if (status.ok()) {
     service_time_.Record(batch.full(), batch.work, batch.busy);
     short_time_.Record(batch.full(), batch.work, std::min(batch.busy, kHeldUp));
   }
@@ -196,11 +198,13 @@ void BatcherImpl::WatchQueue() {
 
 // Fills the batch's results.
 Status BatcherImpl::Execute(Batch& batch, int executor) {
+  batch.first_of_shape = false;
   Status status = Contain("run the batch", [&]() -> Status {
     BatchTimes times;
     batch.MakeItems();
     SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));
     RecordSuccess(batch, times);
+    batch.first_of_shape = times.first_of_shape;
     for (size_t i = 0; i < batch.requests.size(); ++i) {
       Result& result = batch.results[i];
       result.queue = batch.start - batch.requests[i]->arrival;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
+#include "kernels/base/lru_cache.h"
 #include "kernels/base/mutex.h"
 #include "server/model/layer_tally.h"
 #include "server/model/plan_model.h"
@@ -138,6 +138,7 @@ class FallbackSession final : public Session {
       item.output_shapes->resize(ports_.outputs.size());
     }
     times = {};
+    times.first_of_shape = IsFirstOfShape(batch[0].inputs, rows);
     if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows}, times);
     RowsAtOnce& learned = LearnedOf(batch[0].inputs);
     const int64_t at_once = HasElements(batch[0]) ? learned.For(rows) : rows;
@@ -180,10 +181,21 @@ class FallbackSession final : public Session {
 
   // Of requests of these shapes.
   RowsAtOnce& LearnedOf(std::span<const TensorView> inputs) {
-    constexpr size_t kMostShapes = 64;
     const uint64_t shape = ShapeClass(inputs);
-    if (learned_.size() >= kMostShapes && !learned_.contains(shape)) learned_.clear();
-    return learned_[shape];
+    RowsAtOnce* const known = learned_.Find(shape);
+    return known != nullptr ? *known : learned_.Keep(shape, {}, sizeof(RowsAtOnce) + kEntryBytes);
+  }
+
+  // Of batches of so many rows, the first request of which has these inputs.
+  bool IsFirstOfShape(std::span<const TensorView> inputs, int64_t rows) {
+    size_t hash = static_cast<size_t>(rows);
+    for (const TensorView& input : inputs) {
+      const size_t from = spec_.max_batch_size == 0 ? 0 : 1;
+      hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(from));
+    }
+    if (seen_.Find(hash) != nullptr) return false;
+    seen_.Keep(hash, true, kEntryBytes);
+    return true;
   }
 
   // What is proven of rows holds for those that have any (batch_proof.h).
@@ -274,8 +286,11 @@ class FallbackSession final : public Session {
   const PortMap& ports_;
   const Execution execution_;
   Clock& clock_;
-  std::vector<std::vector<std::byte>> gathered_;       // by input
-  absl::flat_hash_map<uint64_t, RowsAtOnce> learned_;  // by shape
+  std::vector<std::vector<std::byte>> gathered_;  // by input
+  // Bytes of each; of an entry of either, beside its value, about.
+  static constexpr int64_t kMostRemembered = int64_t{1} << 20, kEntryBytes = 96;
+  LruCache<uint64_t, RowsAtOnce> learned_{kMostRemembered};  // by shape
+  LruCache<uint64_t, bool> seen_{kMostRemembered};           // by shape and rows: what has run
 };
 
 bool HasFreeDims(const ModelSpec& spec) {

@@ -98,7 +98,8 @@ struct BatchItem {
 struct BatchTimes {
   absl::Duration input;  // gathering requests
   absl::Duration compute;
-  absl::Duration output;  // scattering results
+  absl::Duration output;        // scattering results
+  bool first_of_shape = false;  // no batch of such shapes came to this session before: others will take less
 };
 
 // Runs batches, one at a time; owned by one executor, of which only one thread acts at a time.

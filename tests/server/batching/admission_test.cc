@@ -81,6 +81,27 @@ TEST(ServiceTimeTest, GoesByFullBatchesWhereThereWereAny) {
   EXPECT_EQ(absl::ToInt64Milliseconds(time.Of(16, 8) + absl::Microseconds(1)), 320);
 }
 
+// Shapes that come for the first time are planned then: the next batch of them takes a tenth.
+TEST(ServiceTimeTest, FirstBatchesOfShapesCountAsLittleMoreThanExpected) {
+  ServiceTime time;
+  time.RecordFirst(false, 1, 8, absl::Milliseconds(500));
+  EXPECT_FALSE(time.known());
+  for (int i = 0; i < 10; ++i) time.Record(false, 1, absl::Milliseconds(5));
+  time.RecordFirst(false, 1, 8, absl::Milliseconds(500));
+  EXPECT_LE(time.Of(1, 8), absl::Milliseconds(6));
+  time.RecordFirst(false, 1, 8, absl::Milliseconds(1));
+  EXPECT_LT(time.Of(1, 8), absl::Milliseconds(5.5)) << "one that took less counts as it is";
+}
+
+// Of a model whose shapes are all new that is what batches take.
+TEST(ServiceTimeTest, ExpectsWhatFirstBatchesTakeWhereAllAre) {
+  ServiceTime time;
+  for (int i = 0; i < 3; ++i) time.RecordFirst(false, 1, 1, absl::Milliseconds(40));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(time.Of(1, 1)), 40, 1e-6);
+  for (int i = 0; i < 60; ++i) time.RecordFirst(false, 1, 1, absl::Milliseconds(90));
+  EXPECT_GT(absl::ToDoubleMilliseconds(time.Of(1, 1)), 80);
+}
+
 TEST(ServiceTimeTest, Forgets) {
   ServiceTime time;
   time.Record(true, 8, absl::Seconds(100));
