@@ -111,8 +111,13 @@ class Memory : public std::enable_shared_from_this<Memory> {
         blocks_(blocks != nullptr ? std::move(blocks) : std::make_shared<BlockRange>(limits.budget, 0)),
         place_(place) {}
 
+  struct Front;
+  template <typename T>
+  struct FrontAllocator;
+
   // Bytes that are counted as long as they are held.
   StatusOr<std::shared_ptr<std::byte[]>> Take(int64_t bytes);
+  void GiveBack(const BlockStore::Block& block, int64_t bytes);
 
   const Limits limits_;
   const std::shared_ptr<BlockStore> blocks_;

@@ -31,6 +31,19 @@ void GiveTo(RunBudget* budget, size_t bytes) {
   if (budget != nullptr) budget->Give(static_cast<int64_t>(bytes));
 }
 
+// Small blocks are of so many sizes: multiples of the alignment up to kFine, of kCoarse beyond.
+constexpr size_t kFine = 4096, kCoarse = 4096;
+constexpr size_t kFineClasses = kFine / kAlignment, kClasses = kFineClasses + BlockRange::kLeastBytes / kCoarse;
+
+size_t ClassOf(size_t bytes) {
+  if (bytes <= kFine) return bytes == 0 ? 0 : (bytes - 1) / kAlignment;
+  return kFineClasses + (bytes - 1) / kCoarse;
+}
+
+size_t BytesOfClass(size_t index) {
+  return index < kFineClasses ? (index + 1) * kAlignment : (index - kFineClasses + 1) * kCoarse;
+}
+
 bool HasAllAddresses() {
   rlimit limit;
   return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
@@ -55,6 +68,7 @@ BlockRange::BlockRange(std::shared_ptr<RunBudget> budget, size_t reserved)
 BlockRange::~BlockRange() {
   if (budget_ != nullptr && reserved_ > 0) budget_->Remove(*this);
   const MutexLock lock(mutex_);
+  FreeSmall();
   GiveTo(budget_.get(), there_bytes_);
   if (start_ == nullptr) return;
   ASAN_UNPOISON_MEMORY_REGION(start_, there_.size() * kChunk);
@@ -66,6 +80,42 @@ BlockStore::Block BlockRange::TakeFromHeap(size_t bytes) {
   auto* const data = static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kAlignment}, std::nothrow));
   if (data == nullptr) GiveTo(budget_.get(), bytes);
   return {data, bytes};
+}
+
+void BlockRange::GiveToHeap(Block block) {
+  ::operator delete[](block.data, std::align_val_t{kAlignment});
+  GiveTo(budget_.get(), block.bytes);
+}
+
+BlockStore::Block BlockRange::TakeSmall(size_t bytes) {
+  if (reserved_ == 0) return TakeFromHeap(bytes);
+  const size_t index = ClassOf(bytes), whole = BytesOfClass(index);
+  {
+    const MutexLock lock(mutex_);
+    if (!small_.empty() && !small_[index].empty()) {
+      const Block block{small_[index].back(), whole};
+      small_[index].pop_back();
+      small_bytes_ -= whole;
+      return block;
+    }
+  }
+  return TakeFromHeap(whole);
+}
+
+bool BlockRange::KeepSmall(Block block) {
+  if (reserved_ == 0 || block.bytes > kLeastBytes || small_bytes_ + block.bytes > kMostSmall) return false;
+  if (small_.empty()) small_.resize(kClasses);
+  small_[ClassOf(block.bytes)].push_back(block.data);
+  small_bytes_ += block.bytes;
+  return true;
+}
+
+void BlockRange::FreeSmall() {
+  for (size_t index = 0; index < small_.size(); ++index) {
+    for (std::byte* const data : small_[index]) GiveToHeap({data, BytesOfClass(index)});
+    small_[index].clear();
+  }
+  small_bytes_ = 0;
 }
 
 bool BlockRange::Reserve() {
@@ -133,7 +183,7 @@ BlockStore::Block BlockRange::Occupy(size_t at, size_t bytes) {
 
 // The budget is asked without this store's lock, which it takes itself to free what is kept.
 BlockStore::Block BlockRange::Take(size_t bytes) {
-  if (bytes < kLeastBytes) return TakeFromHeap(bytes);
+  if (bytes < kLeastBytes) return TakeSmall(bytes);
   const size_t whole = RoundUp(bytes, kAlignment);
   for (size_t granted = 0;;) {
     size_t missing = 0;
@@ -188,9 +238,9 @@ void BlockRange::Give(Block block) {
     if (start_ != nullptr && block.data >= start_ && block.data < start_ + reserved_) {
       return Leave(static_cast<size_t>(block.data - start_), block.bytes);
     }
+    if (KeepSmall(block)) return;
   }
-  ::operator delete[](block.data, std::align_val_t{kAlignment});
-  GiveTo(budget_.get(), block.bytes);
+  GiveToHeap(block);
 }
 
 void BlockRange::ForEachKept(size_t from, VisitChunks visit) const {
@@ -230,19 +280,22 @@ void BlockRange::BeginRun() {
 
 void BlockRange::FreeKept() {
   const MutexLock lock(mutex_);
+  FreeSmall();
   FreeFrom(0);
 }
 
 void BlockRange::FreeIdle() {
   const MutexLock lock(mutex_);
-  if (std::exchange(run_seen_, run_) == run_) FreeFrom(0);
+  if (std::exchange(run_seen_, run_) != run_) return;
+  FreeSmall();
+  FreeFrom(0);
 }
 
 size_t BlockRange::kept_bytes() const {
   const MutexLock lock(mutex_);
   size_t chunks = 0;
   ForEachKept(0, [&](size_t first, size_t end) { chunks += end - first; });
-  return chunks * kChunk;
+  return chunks * kChunk + small_bytes_;
 }
 
 }  // namespace swizzle::fallback

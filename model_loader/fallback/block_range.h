@@ -6,6 +6,8 @@
 //
 // The range is cut into chunks. One that a block touched is there, and counts in the budget, until it is freed; then it
 // is addresses alone, with no claim on the system's memory. So gaps between blocks that are held can be freed, too.
+//
+// Small blocks lie elsewhere. There are few sizes of them, and those that were given back are taken again first.
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_RANGE_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_BLOCK_RANGE_H_
 
@@ -26,10 +28,12 @@ namespace swizzle::fallback {
 
 class BlockRange final : public BlockStore {
  public:
-  // Smaller ones the C library's allocator keeps well by itself. Also a chunk: a multiple of any page.
+  // Smaller ones come from the heap, and are kept by size. Also a chunk: a multiple of any page.
   static constexpr size_t kLeastBytes = size_t{64} << 10;
   // What a session keeps beside held blocks at most.
   static constexpr size_t kMostKept = size_t{512} << 20;
+  // Likewise, of small ones.
+  static constexpr size_t kMostSmall = size_t{1} << 20;
   // Addresses. What does not fit comes from the heap; so does all where the process may have only so many addresses
   // (RLIMIT_AS).
   static constexpr size_t kReserved = size_t{1} << 34;
@@ -57,6 +61,11 @@ class BlockRange final : public BlockStore {
   using VisitChunks = absl::FunctionRef<void(size_t first, size_t end)>;
 
   Block TakeFromHeap(size_t bytes);
+  void GiveToHeap(Block block);
+  Block TakeSmall(size_t bytes);
+  // Whether it is kept.
+  bool KeepSmall(Block block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeSmall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Where so many bytes fit; none: nowhere.
   std::optional<size_t> Find(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -78,14 +87,16 @@ class BlockRange final : public BlockStore {
   mutable Mutex mutex_;  // after the budget's
   // Null: nothing is reserved. Set once, by the first block that is large.
   std::byte* start_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool refused_ ABSL_GUARDED_BY(mutex_) = false;           // there are no addresses
-  std::map<size_t, size_t> gaps_ ABSL_GUARDED_BY(mutex_);  // bytes, by where they begin; none is the last
-  std::vector<bool> there_ ABSL_GUARDED_BY(mutex_);        // by chunk; those behind are not
-  size_t there_bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // of chunks
-  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;               // of blocks
-  size_t end_ ABSL_GUARDED_BY(mutex_) = 0;                 // of the last block
-  size_t most_end_ ABSL_GUARDED_BY(mutex_) = 0;            // of the last runs
-  int runs_since_ ABSL_GUARDED_BY(mutex_) = 0;             // most_end_ began
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;                        // there are no addresses
+  std::map<size_t, size_t> gaps_ ABSL_GUARDED_BY(mutex_);               // bytes, by where they begin; none is the last
+  std::vector<bool> there_ ABSL_GUARDED_BY(mutex_);                     // by chunk; those behind are not
+  size_t there_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                      // of chunks
+  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                            // of blocks
+  size_t end_ ABSL_GUARDED_BY(mutex_) = 0;                              // of the last block
+  size_t most_end_ ABSL_GUARDED_BY(mutex_) = 0;                         // of the last runs
+  int runs_since_ ABSL_GUARDED_BY(mutex_) = 0;                          // most_end_ began
+  std::vector<std::vector<std::byte*>> small_ ABSL_GUARDED_BY(mutex_);  // by class of sizes
+  size_t small_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                      // of those
   int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t run_seen_ ABSL_GUARDED_BY(mutex_) = -1;  // by FreeIdle
 };

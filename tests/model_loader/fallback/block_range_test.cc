@@ -87,10 +87,36 @@ TEST(BlockRangeTest, BlocksInAnyOrderHoldWhatWasWritten) {
   EXPECT_EQ(store.kept_bytes(), 0u);
 }
 
-TEST(BlockRangeTest, KeepsNoSmallBlocksAndNotTooMuch) {
-  BlockRange store;
-  store.Give(store.Take(100));
+TEST(BlockRangeTest, GivesSmallBlocksAgain) {
+  auto budget = std::make_shared<RunBudget>();
+  BlockRange store(budget);
+  size_t held = 0;
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{4096}, size_t{4097}, BlockRange::kLeastBytes - 1}) {
+    const Block block = store.Take(bytes);
+    ASSERT_NE(block.data, nullptr);
+    ASSERT_GE(block.bytes, bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block.data) % 64, 0u);
+    std::memset(block.data, 1, block.bytes);
+    store.Give(block);
+    held += block.bytes;
+    EXPECT_EQ(store.kept_bytes(), held);
+    const Block again = store.Take(bytes);
+    EXPECT_EQ(again.data, block.data) << bytes;
+    store.Give(again);
+  }
+  EXPECT_EQ(budget->held(), static_cast<int64_t>(held));
+  store.FreeKept();
   EXPECT_EQ(store.kept_bytes(), 0u);
+  EXPECT_EQ(budget->held(), 0);
+}
+
+TEST(BlockRangeTest, KeepsNotTooMuch) {
+  BlockRange store;
+  std::vector<Block> small;
+  for (int i = 0; i < 40; ++i) small.push_back(store.Take(BlockRange::kLeastBytes - 1));
+  for (const Block& block : small) store.Give(block);
+  EXPECT_EQ(store.kept_bytes(), BlockRange::kMostSmall);
+  store.FreeKept();
   store.Give(store.Take(BlockRange::kMostKept + 3 * kLarge));
   EXPECT_EQ(store.kept_bytes(), BlockRange::kMostKept / 2);
 }
