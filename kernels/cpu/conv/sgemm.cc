@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/base/mutex.h"
+#include "kernels/cpu/conv/few_rows.h"
 #include "kernels/cpu/conv/onednn_call.h"
 
 namespace swizzle::cpu {
@@ -58,6 +59,10 @@ Status Sgemm(int64_t m, int64_t n, int64_t k, const SgemmOperand& a, const Sgemm
   if (m == 0 || n == 0) return absl::OkStatus();
   if (k == 0) {
     for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_stride, n, 0.0f);
+    return absl::OkStatus();
+  }
+  if (const FewRowsProduct few = {m, n, k, a, b, c, c_stride}; HasFewRows(few)) {
+    MultiplyFewRows(few);
     return absl::OkStatus();
   }
   SWIZZLE_RETURN_IF_ERROR(PrepareSgemm());

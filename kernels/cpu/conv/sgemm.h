@@ -1,4 +1,4 @@
-// Products of plain fp32 matrices through oneDNN, for code that shapes its own loops around them.
+// Products of plain fp32 matrices, for code that shapes its own loops around them: through oneDNN, but for few rows.
 //
 // Thread-safe: each call runs on the calling thread alone, so that a stream's threads can share a larger product.
 #ifndef SWIZZLE_KERNELS_CPU_CONV_SGEMM_H_

@@ -31,10 +31,10 @@ TEST(CallOnednnTest, WhatIsThrownIsAStatus) {
 }
 
 TEST(SgemmTest, StridesShorterThanRowsFail) {
-  const std::vector<float> a(16, 1.0f), b(16, 1.0f);
-  std::vector<float> c(16);
-  EXPECT_TRUE(Sgemm(4, 4, 4, {a.data(), 4}, {b.data(), 4}, c.data(), 4).ok());
-  EXPECT_FALSE(Sgemm(4, 4, 4, {a.data(), 3}, {b.data(), 4}, c.data(), 4).ok());
+  const std::vector<float> a(32, 1.0f), b(16, 1.0f);
+  std::vector<float> c(32);
+  EXPECT_TRUE(Sgemm(8, 4, 4, {a.data(), 4}, {b.data(), 4}, c.data(), 4).ok());
+  EXPECT_FALSE(Sgemm(8, 4, 4, {a.data(), 3}, {b.data(), 4}, c.data(), 4).ok());
 }
 
 // How many mappings of memory that hold generated code.
