@@ -1,6 +1,7 @@
 // Operators on elements of two or more inputs that broadcast: arithmetic, comparison, logic, selection.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 
 #include "model_loader/fallback/operators.h"
@@ -11,8 +12,8 @@ namespace swizzle::fallback {
 namespace {
 
 // Below opset 7 the second input had to be told to broadcast, and along which axis: as ones put after its dimensions.
+// REQUIRES: such an opset.
 StatusOr<Array> LegacyBroadcast(Call& call, const Array& a, const Array& b) {
-  if (call.opset() >= 7) return b;
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t broadcast, call.Int("broadcast", 0));
   if (broadcast == 0 && a.shape != b.shape) {
     return InvalidArgument("shapes ", ShapeText(a.shape), " and ", ShapeText(b.shape), " differ");
@@ -23,49 +24,71 @@ StatusOr<Array> LegacyBroadcast(Call& call, const Array& a, const Array& b) {
   return b.WithShape(std::move(shape));
 }
 
-// out[i] = function(a[i], b[i]). The three common strides get loops of their own, which the compiler vectorises.
+// z[i] = function(x[i], y[i]). The common steps get loops of their own, which the compiler vectorises.
+template <typename T, typename Out, typename Function>
+void ZipRun(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count, const Function& function, Out* z) {
+  if (x_step == 1 && y_step == 1) {
+    for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], y[i]));
+  } else if (x_step == 1 && y_step == 0) {
+    for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], *y));
+  } else {
+    for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i * x_step], y[i * y_step]));
+  }
+}
+
+// How far an array moves for each element of `all`, where that is the same all along: it is as long, or a number.
+std::optional<int64_t> OnlyStep(const Array& array, int64_t all) {
+  const int64_t elements = array.elements();
+  if (elements == all) return 1;
+  return elements == 1 ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+// out[i] = function(a[i], b[i]).
 template <typename T, typename Out, typename Function>
 void Zip(const Array& a, const Array& b, const Function& function, Array& out) {
-  const StridedLoop<2> loop(out.shape, {BroadcastStrides(a.shape, out.shape), BroadcastStrides(b.shape, out.shape)});
-  const int64_t a_step = loop.Step(0), b_step = loop.Step(1);
-  const T* a_data = a.As<T>().data();
-  const T* b_data = b.As<T>().data();
-  Out* out_data = out.Mutable<Out>().data();
+  const T* const x = a.As<T>().data();
+  const T* const y = b.As<T>().data();
+  Out* const z = out.Mutable<Out>().data();
+  const int64_t all = out.elements();
+  const std::optional<int64_t> x_step = OnlyStep(a, all), y_step = OnlyStep(b, all);
+  if (x_step && y_step) return ZipRun(x, *x_step, y, *y_step, all, function, z);
+  const StridedLoop<2> loop(out.shape, {BroadcastExtents(a.shape, out.shape), BroadcastExtents(b.shape, out.shape)});
   loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
-    const T* x = a_data + offsets[0];
-    const T* y = b_data + offsets[1];
-    Out* z = out_data + position;
-    if (a_step == 1 && b_step == 1) {
-      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], y[i]));
-    } else if (a_step == 1 && b_step == 0) {
-      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i], *y));
-    } else {
-      for (int64_t i = 0; i < count; ++i) z[i] = static_cast<Out>(function(x[i * a_step], y[i * b_step]));
-    }
+    ZipRun(x + offsets[0], loop.Step(0), y + offsets[1], loop.Step(1), count, function, z + position);
   });
 }
 
 StatusOr<Shape> SharedShape(const Array& a, const Array& b) {
+  if (a.shape == b.shape || b.rank() == 0) return a.shape;
   const Shape shapes[] = {a.shape, b.shape};
   return BroadcastShape(shapes);
 }
 
-template <typename Function>
+// The results are of type Out, or, where that is void, of the inputs'.
+template <typename Out, typename Function>
 StatusOr<Array> CombineTwo(Call& call, const Array& first, const Array& second, const Function& function) {
   SWIZZLE_RETURN_IF_ERROR(CheckSameType(first, second));
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(first, second));
   const DType type = ComputeType(first.dtype);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(first, type));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(second, type));
-  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(type, std::move(shape)));
-  VisitComputeType(type, [&]<typename T>(T) { Zip<T, T>(a, b, function, out); });
-  return call.As(out, first.dtype);
+  const bool widens = type != first.dtype;
+  Array a, b;
+  if (widens) {
+    SWIZZLE_ASSIGN_OR_RETURN(a, call.As(first, type));
+    SWIZZLE_ASSIGN_OR_RETURN(b, call.As(second, type));
+  }
+  constexpr bool kTests = !std::is_void_v<Out>;
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(kTests ? DType::kBool : type, std::move(shape)));
+  VisitComputeType(type, [&]<typename T>(T) {
+    Zip<T, std::conditional_t<kTests, Out, T>>(widens ? a : first, widens ? b : second, function, out);
+  });
+  return call.As(std::move(out), kTests ? DType::kBool : first.dtype);
 }
 
-template <typename Function>
+template <typename Out = void, typename Function>
 StatusOr<Array> Combine(Call& call, const Function& function) {
+  if (call.opset() >= 7) return CombineTwo<Out>(call, call.In(0), call.In(1), function);
   SWIZZLE_ASSIGN_OR_RETURN(const Array b, LegacyBroadcast(call, call.In(0), call.In(1)));
-  return CombineTwo(call, call.In(0), b, function);
+  return CombineTwo<Out>(call, call.In(0), b, function);
 }
 
 // The same over any number of inputs, from left to right.
@@ -74,22 +97,15 @@ StatusOr<Array> CombineAll(Call& call, const Function& function) {
   Array total = call.In(0);
   for (size_t i = 1; i < call.input_count(); ++i) {
     if (!call.Has(i)) return InvalidArgument("input ", i, " is left out");
-    SWIZZLE_ASSIGN_OR_RETURN(total, CombineTwo(call, total, call.In(i), function));
+    SWIZZLE_ASSIGN_OR_RETURN(total, CombineTwo<void>(call, total, call.In(i), function));
   }
   return total;
 }
 
+// A BOOL for each pair.
 template <typename Function>
 StatusOr<Array> Compare(Call& call, const Function& function) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Array second, LegacyBroadcast(call, call.In(0), call.In(1)));
-  SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), second));
-  SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(call.In(0), second));
-  const DType type = ComputeType(second.dtype);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(call.In(0), type));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(second, type));
-  SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(DType::kBool, std::move(shape)));
-  VisitComputeType(type, [&]<typename T>(T) { Zip<T, uint8_t>(a, b, function, out); });
-  return out;
+  return Combine<uint8_t>(call, function);
 }
 
 template <typename Function>
@@ -184,13 +200,16 @@ StatusOr<Array> BitwiseXor(Call& call) {
 
 StatusOr<Array> Pow(Call& call) {
   const Array& base = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array legacy, LegacyBroadcast(call, base, call.In(1)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array exponents, call.As(legacy, DType::kFloat64));
+  Array exponents = call.In(1);
+  if (call.opset() < 7) {
+    SWIZZLE_ASSIGN_OR_RETURN(exponents, LegacyBroadcast(call, base, exponents));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(exponents, call.As(std::move(exponents), DType::kFloat64));
   SWIZZLE_ASSIGN_OR_RETURN(Shape shape, SharedShape(base, exponents));
   const DType type = ComputeType(base.dtype);
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(base, type));
   SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(type, shape));
-  const StridedLoop<2> loop(shape, {BroadcastStrides(x.shape, shape), BroadcastStrides(exponents.shape, shape)});
+  const StridedLoop<2> loop(shape, {BroadcastExtents(x.shape, shape), BroadcastExtents(exponents.shape, shape)});
   VisitComputeType(type, [&]<typename T>(T) {
     loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
       const T* from = x.As<T>().data() + offsets[0];
@@ -199,7 +218,7 @@ StatusOr<Array> Pow(Call& call) {
       for (int64_t i = 0; i < count; ++i) to[i] = Power<T>(from[i * loop.Step(0)], exponent[i * loop.Step(1)]);
     });
   });
-  return call.As(out, base.dtype);
+  return call.As(std::move(out), base.dtype);
 }
 
 StatusOr<Array> PRelu(Call& call) {
@@ -213,7 +232,8 @@ StatusOr<Array> PRelu(Call& call) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, SharedShape(x, slope));
   if (shape != x.shape) return InvalidArgument("the slope does not broadcast to the input");
-  return CombineTwo(call, x, slope, []<typename T>(T v, T s) -> T { return v < T(0) ? elementwise::kMul(s, v) : v; });
+  return CombineTwo<void>(call, x, slope,
+                          []<typename T>(T v, T s) -> T { return v < T(0) ? elementwise::kMul(s, v) : v; });
 }
 
 StatusOr<Array> Equal(Call& call) { return Compare(call, elementwise::kEqual); }
@@ -236,7 +256,7 @@ StatusOr<Array> Mean(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(Array count, call.New(DType::kFloat32, {}));
   count.Mutable<float>()[0] = static_cast<float>(call.input_count());
   SWIZZLE_ASSIGN_OR_RETURN(const Array divisor, call.As(count, sum.dtype));
-  return CombineTwo(call, sum, divisor, elementwise::kDiv);
+  return CombineTwo<void>(call, sum, divisor, elementwise::kDiv);
 }
 
 StatusOr<Array> Where(Call& call) {
@@ -248,8 +268,8 @@ StatusOr<Array> Where(Call& call) {
   const Shape shapes[] = {condition.shape, x.shape, y.shape};
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
   SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(x.dtype, shape));
-  const StridedLoop<3> loop(shape, {BroadcastStrides(condition.shape, shape), BroadcastStrides(x.shape, shape),
-                                    BroadcastStrides(y.shape, shape)});
+  const StridedLoop<3> loop(shape, {BroadcastExtents(condition.shape, shape), BroadcastExtents(x.shape, shape),
+                                    BroadcastExtents(y.shape, shape)});
   const auto select = [&]<typename T>(T) {
     loop.ForEachRun([&](int64_t position, const std::array<int64_t, 3>& offsets, int64_t count) {
       const uint8_t* chosen = condition.As<uint8_t>().data() + offsets[0];

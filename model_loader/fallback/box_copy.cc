@@ -29,7 +29,7 @@ struct Matrices {
 
 // Nothing where neighbours of both are along the same dimension, or those of `to` not along the last.
 std::optional<Matrices> MatricesOf(const StridedLoop<2>& loop) {
-  const Shape &shape = loop.dims(), &from_strides = loop.strides(0), &to_strides = loop.strides(1);
+  const Extents &shape = loop.dims(), &from_strides = loop.strides(0), &to_strides = loop.strides(1);
   size_t neighbours = shape.size();
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] > 1 && from_strides[d] == 1) neighbours = d;

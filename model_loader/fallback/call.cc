@@ -58,14 +58,17 @@ StatusOr<std::shared_ptr<const Body>> Call::BodyAttribute(const std::string& nam
   return InvalidArgument("attribute '", name, "' is not a graph");
 }
 
-StatusOr<std::vector<Array>> Call::Run(const Body& body, std::vector<Array> inputs) {
+StatusOr<std::vector<Array>> Call::Run(const Body& body, std::span<const Array> inputs) {
   const size_t wanted = body.graph.inputs.size() - body.captured.size();
   if (inputs.size() != wanted) {
     return InvalidArgument("its graph takes ", wanted, " inputs, but is given ", inputs.size());
   }
-  for (const size_t input : body.captured) inputs.push_back(inputs_[input]);
+  std::vector<const Array*> all;
+  all.reserve(body.graph.inputs.size());
+  for (const Array& input : inputs) all.push_back(&input);
+  for (const size_t input : body.captured) all.push_back(&inputs_[input]);
   SWIZZLE_RETURN_IF_ERROR(memory_.CountBodyRun());
-  return (*run_body_)(body, inputs);
+  return (*run_body_)(body, std::span<const Array* const>(all));
 }
 
 StatusOr<std::vector<float>> FloatsAttribute(const Node& node, const std::string& name) {

@@ -6,6 +6,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_CALL_H_
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,15 +25,30 @@
 
 namespace swizzle::fallback {
 
+// A call's inputs, which lie one after another or wherever they were made. A view.
+class Inputs {
+ public:
+  template <std::convertible_to<std::span<const Array>> Arrays>
+  Inputs(const Arrays& arrays) : arrays_(arrays) {}                  // NOLINT: it views them
+  Inputs(std::span<const Array* const> places) : places_(places) {}  // NOLINT
+
+  size_t size() const { return arrays_.size() + places_.size(); }
+  const Array& operator[](size_t i) const { return places_.empty() ? arrays_[i] : *places_[i]; }
+
+ private:
+  std::span<const Array> arrays_;
+  std::span<const Array* const> places_;
+};
+
 // Runs a graph within a node: its outputs, of all its inputs.
-using RunBody = std::function<StatusOr<std::vector<Array>>(const Body& body, std::span<const Array> inputs)>;
+using RunBody = std::function<StatusOr<std::vector<Array>>(const Body& body, const Inputs& inputs)>;
 
 class Call {
  public:
   // All must outlive the call. inputs[i] is the node's, its data null where it is left out. run_body: null where the
   // node has no graphs within. device: where the call runs; its memory and stream are then the device's. Null: on the
   // host.
-  Call(const Node& node, int64_t opset, std::span<const Array> inputs, Memory& memory, Stream& stream,
+  Call(const Node& node, int64_t opset, const Inputs& inputs, Memory& memory, Stream& stream,
        const RunBody* run_body = nullptr, Device* device = nullptr)
       : node_(node),
         opset_(opset),
@@ -47,6 +63,7 @@ class Call {
   Stream& stream() { return stream_; }
   Memory& memory() { return memory_; }
   Device* device() { return device_; }
+  bool on_device() const { return device_ != nullptr; }
   // Asked between an operator's steps, where it has such; null: it never waits.
   StepGate* gate() { return gate_; }
   void set_gate(StepGate* gate) { gate_ = gate; }
@@ -70,7 +87,7 @@ class Call {
   // The graph that is the attribute. INVALID_ARGUMENT where there is none.
   StatusOr<std::shared_ptr<const Body>> BodyAttribute(const std::string& name) const;
   // Its outputs, of `inputs` and what it captures. INVALID_ARGUMENT unless it takes so many.
-  StatusOr<std::vector<Array>> Run(const Body& body, std::vector<Array> inputs);
+  StatusOr<std::vector<Array>> Run(const Body& body, std::span<const Array> inputs);
 
   // An array to be filled.
   StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
@@ -79,8 +96,18 @@ class Call {
   Memory& host_memory() { return device_ == nullptr ? memory_ : device_->host(); }
   StatusOr<Array> Placed(const Array& table) { return device_ == nullptr ? table : device_->Upload(table); }
   StatusOr<Array> As(const Array& array, DType dtype) { return Convert(memory_, array, dtype); }
+  StatusOr<Array> As(Array&& array, DType dtype) {
+    if (array.dtype == dtype) return std::move(array);
+    return Convert(memory_, array, dtype);
+  }
   // Input i as FP32.
   StatusOr<Array> Floats(size_t i) { return As(inputs_[i], DType::kFloat32); }
+  // Input i as elements of a type: itself or, where it has others, `made`, which is then its own.
+  StatusOr<const Array*> InAs(size_t i, DType dtype, Array& made) {
+    if (inputs_[i].dtype == dtype) return &inputs_[i];
+    SWIZZLE_ASSIGN_OR_RETURN(made, As(inputs_[i], dtype));
+    return &made;
+  }
 
   // The elements of a list or scalar of integers: axes, shapes, repeats. INVALID_ARGUMENT for other types, rank above
   // 1, or more than kMaxListLength elements.
@@ -98,7 +125,7 @@ class Call {
  private:
   const Node& node_;
   const int64_t opset_;
-  const std::span<const Array> inputs_;
+  const Inputs inputs_;
   Memory& memory_;
   Stream& stream_;
   const RunBody* run_body_;

@@ -149,7 +149,7 @@ StatusOr<Results> Loop(Call& call) {
     SWIZZLE_ASSIGN_OR_RETURN(const Array condition, Truth(call, goes_on));
     std::vector<Array> inputs = {number, condition};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> results, call.Run(*body, std::move(inputs)));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> results, call.Run(*body, inputs));
     SWIZZLE_ASSIGN_OR_RETURN(goes_on, TruthOf(results[0]));
     std::copy_n(results.begin() + 1, carried.size(), carried.begin());
     for (size_t i = 0; i < stacks.size(); ++i) {
@@ -188,7 +188,7 @@ StatusOr<Results> Scan(Call& call) {
     for (size_t i = 0; i < count; ++i) {
       SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), StepOf(call, scanned, i, turn));
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> results, call.Run(*body, std::move(inputs)));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> results, call.Run(*body, inputs));
     std::copy_n(results.begin(), states, carried.begin());
     for (size_t i = 0; i < stacks.size(); ++i) SWIZZLE_RETURN_IF_ERROR(stacks[i].Add(results[states + i]));
   }

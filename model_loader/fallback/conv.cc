@@ -81,14 +81,16 @@ void ForEachTask(Call& call, const Problem& problem, const Body& body) {
   const int64_t positions = problem.window.positions();
   const int64_t tasks = problem.batch * problem.groups * problem.chunks;
   if (problem.rows == 0) return;
-  cpu::CpuStream::From(call.stream()).ParallelRanges(tasks, [&](int64_t slot, int64_t first, int64_t last) {
+  const auto run = [&](int64_t slot, int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t begin = task % problem.chunks * problem.chunk;
       const int64_t image_and_group = task / problem.chunks;
       body(slot, image_and_group / problem.groups, image_and_group % problem.groups, begin,
            std::min(problem.chunk, positions - begin));
     }
-  });
+  };
+  const int64_t multiplications = problem.batch * problem.groups * problem.rows * problem.depth * positions;
+  cpu::CpuStream::From(call.stream()).ParallelRanges(tasks, run, ProductGrain(tasks, multiplications));
 }
 
 Status AddBias(const Array& bias, Array& y) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "absl/container/inlined_vector.h"
 #include "model_loader/fallback/batch_proof.h"
 #include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/text.h"
@@ -23,7 +24,7 @@ StatusOr<Array> CopyTensor(Memory& memory, DType dtype, const Shape& shape, std:
   return array;
 }
 
-StatusOr<const OperatorFunction*> FunctionOf(const Node& node, int64_t opset) {
+StatusOr<const OnnxOperator*> OperatorOf(const Node& node, int64_t opset) {
   const OnnxOperator* row = FindOnnxOperator(node.domain, node.op);
   if (row == nullptr || !row->fallback.Runs()) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') is not supported");
@@ -36,11 +37,15 @@ StatusOr<const OperatorFunction*> FunctionOf(const Node& node, int64_t opset) {
     return Unimplemented("operator ", node.op, " (opset ", opset, ", node '", node.name, "') ended with opset ",
                          row->fallback.last_opset);
   }
-  return FindFunction(node.op);
+  return row;
+}
+
+bool IsBody(const std::pair<const std::string, Attribute>& attribute) {
+  return std::holds_alternative<std::shared_ptr<const Body>>(attribute.second);
 }
 
 // Whether all are tensors of numbers.
-Status CheckNumbers(std::span<const Array> inputs) {
+Status CheckNumbers(const Inputs& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].IsSequence()) return InvalidArgument("input ", i, " is a sequence; it must be a tensor");
     if (inputs[i].HasStrings()) return Unimplemented("input ", i, " has strings, which are not supported here");
@@ -75,7 +80,9 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
     program->outputs_.push_back({output.name, output.dtype, output.shape});
   }
   for (const Node& node : graph.nodes) {
-    SWIZZLE_ASSIGN_OR_RETURN(program->functions_.emplace_back(), FunctionOf(node, graph.opset));
+    SWIZZLE_ASSIGN_OR_RETURN(const OnnxOperator* const row, OperatorOf(node, graph.opset));
+    program->nodes_.push_back(
+        {FindFunction(node.op), row->fallback.takes_any_value, std::ranges::any_of(node.attributes, IsBody)});
   }
   program->verdicts_ = std::make_shared<Verdicts>(graph.nodes.size());
   program->graph_ = std::move(graph);
@@ -150,24 +157,37 @@ StatusOr<Array> Program::TakeInput(Memory& memory, size_t i, const TensorView& v
 
 // What a run is in the midst of.
 struct Program::RunState {
-  Memory& memory;
-  Stream& stream;
-  const NodeWatch& watch;
-  StepGate* const gate;                                       // may be null
-  std::vector<Array> values;                                  // by value; none: not made yet, or released
-  std::vector<TurnTime>* times = nullptr;                     // null: nobody wants to know
-  bool has_steady = false;                                    // what steady turns make is there
-  std::optional<SteadyValues::Values> steady = std::nullopt;  // where it is not, and is to be kept: what they made
-  bool blames = false;
+  RunState(const Program& program, Memory& of_memory, Stream& of_stream)
+      : memory(of_memory), stream(of_stream), values(program.graph_.values.size()), places(values.size()) {
+    for (size_t value = 0; value < values.size(); ++value) places[value] = &values[value];
+    for (const auto& [value, array] : program.constants_) places[static_cast<size_t>(value)] = &array;
+  }
+
+  // None: not made yet, or released.
+  const Array& At(int value) const {
+    static const Array kLeftOut;
+    return value == kNoValue ? kLeftOut : *places[static_cast<size_t>(value)];
+  }
+  void Set(int value, Array array) { values[static_cast<size_t>(value)] = std::move(array); }
 
   std::vector<Array> ValuesOf(std::span<const int> list) const {
     std::vector<Array> found;
     found.reserve(list.size());
-    for (const int value : list) found.push_back(value == kNoValue ? Array() : values[static_cast<size_t>(value)]);
+    for (const int value : list) found.push_back(At(value));
     return found;
   }
 
-  std::vector<std::pair<int, absl::Duration>> settled = {};  // and not noted yet, if somebody wants to know the times
+  Memory& memory;
+  Stream& stream;
+  NodeWatch watch = nullptr;
+  StepGate* gate = nullptr;
+  bool blames = false;                                        // as RunSupplies has it
+  std::vector<TurnTime>* times = nullptr;                     // null: nobody wants to know
+  std::vector<Array> values;                                  // by value: those that the run makes
+  std::vector<const Array*> places;                           // by value: where it is, if it is made
+  std::shared_ptr<const SteadyValues::Values> given_steady;   // what steady turns make; null: they are to run
+  std::optional<SteadyValues::Values> steady = std::nullopt;  // where they run, and it is to be kept: what they made
+  std::vector<std::pair<int, absl::Duration>> settled = {};   // and not noted yet, if somebody wants to know the times
 };
 
 const Node& Program::MakerOf(int value) const {
@@ -190,19 +210,25 @@ Status Program::Settle(std::span<const int> values, RunState& state) const {
   return {};
 }
 
-StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
+StatusOr<Results> Program::Compute(size_t index, const Inputs& inputs, Memory& memory, Stream& stream,
                                    StepGate* gate, bool blames) const {
   const Node& node = graph_.nodes[index];
-  const RunBody run_body = [&](const Body& body, std::span<const Array> given) {
-    const Program& program = *bodies_.at(&body);
-    RunState within{memory, stream, nullptr, gate, std::vector<Array>(program.graph_.values.size()), nullptr};
-    within.blames = blames;
-    for (size_t i = 0; i < given.size(); ++i) within.values[static_cast<size_t>(program.graph_.inputs[i])] = given[i];
-    return program.RunTurns(within);
-  };
+  RunBody run_body;
+  if (nodes_[index].has_bodies) {
+    run_body = [&](const Body& body, const Inputs& given) {
+      const Program& program = *bodies_.at(&body);
+      RunState within(program, memory, stream);
+      within.gate = gate;
+      within.blames = blames;
+      for (size_t i = 0; i < given.size(); ++i) {
+        within.places[static_cast<size_t>(program.graph_.inputs[i])] = &given[i];
+      }
+      return program.RunTurns(within);
+    };
+  }
   Call call(node, graph_.opset, inputs, memory, stream, &run_body);
   call.set_gate(gate);
-  StatusOr<Results> results = functions_[index]->run(call);
+  StatusOr<Results> results = nodes_[index].function->run(call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
     const Status said = named ? results.status() : Annotate(results.status(), Describe(node));
@@ -216,20 +242,28 @@ StatusOr<Results> Program::Compute(size_t index, std::span<const Array> inputs, 
 
 Status Program::RunNode(size_t index, RunState& state) const {
   const Node& node = graph_.nodes[index];
+  absl::InlinedVector<const Array*, 8> inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (state.watch || !TakesMoved(index, i)) SWIZZLE_RETURN_IF_ERROR(Settle({&node.inputs[i], 1}, state));
+    inputs.push_back(&state.At(node.inputs[i]));
   }
-  std::vector<Array> inputs = state.ValuesOf(node.inputs);
-  if (!FindOnnxOperator(node.domain, node.op)->fallback.takes_any_value) {
-    const Status numbers = Annotate(CheckNumbers(inputs), Describe(node));
-    if (!numbers.ok()) return state.blames ? NoRequestHelps(numbers) : numbers;
+  const std::span<const Array* const> places(inputs);
+  if (!nodes_[index].takes_any_value) {
+    if (const Status status = CheckNumbers(places); !status.ok()) {
+      const Status numbers = Annotate(status, Describe(node));
+      return state.blames ? NoRequestHelps(numbers) : numbers;
+    }
   }
-  if (state.watch) SWIZZLE_RETURN_IF_ERROR(state.watch(node, inputs, state.memory, state.stream));
-  StatusOr<Results> results = Compute(index, inputs, state.memory, state.stream, state.gate, state.blames);
+  std::vector<Array> watched;
+  if (state.watch) {
+    watched = state.ValuesOf(node.inputs);
+    SWIZZLE_RETURN_IF_ERROR(state.watch(node, watched, state.memory, state.stream));
+  }
+  StatusOr<Results> results = Compute(index, state.watch ? Inputs(watched) : Inputs(places), state.memory, state.stream,
+                                      state.gate, state.blames);
   SWIZZLE_RETURN_IF_ERROR(results);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kNoValue) continue;
-    state.values[static_cast<size_t>(node.outputs[i])] = std::move((*results)[i]);
+    if (node.outputs[i] != kNoValue) state.Set(node.outputs[i], std::move((*results)[i]));
   }
   return {};
 }
@@ -240,9 +274,7 @@ StatusOr<bool> Program::RunPart(const PartOfProgram& part, RunState& state) cons
   SWIZZLE_ASSIGN_OR_RETURN(std::optional<Results> results,
                            part.part->Run(inputs, state.memory, state.stream, state.gate));
   if (!results) return false;
-  for (size_t i = 0; i < part.outputs.size(); ++i) {
-    state.values[static_cast<size_t>(part.outputs[i])] = std::move((*results)[i]);
-  }
+  for (size_t i = 0; i < part.outputs.size(); ++i) state.Set(part.outputs[i], std::move((*results)[i]));
   return true;
 }
 
@@ -250,9 +282,9 @@ Status Program::RunTurn(const Turn& turn, RunState& state) const {
   if (turn.part != nullptr) {
     SWIZZLE_RETURN_IF_ERROR(Settle(turn.part->inputs, state));
     const StatusOr<bool> taken = RunPart(*turn.part, state);
+    if (taken.ok() && *taken) return {};
     const std::string what = Describe(graph_.nodes[static_cast<size_t>(turn.nodes.front())]);
     if (!taken.ok()) return Annotate(taken.status(), what);
-    if (*taken) return {};
     if (turn.part->takes_all) return Unimplemented(what, ": it is not planned for inputs of these shapes");
   }
   for (const int node : turn.nodes) SWIZZLE_RETURN_IF_ERROR(RunNode(static_cast<size_t>(node), state));
@@ -264,7 +296,10 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   SWIZZLE_CHECK(inputs.size() == inputs_.size());
   if (supplies.blocks != nullptr) supplies.blocks->BeginRun();
   const std::shared_ptr<Memory> memory = Memory::New(limits, supplies.blocks);
-  RunState state{*memory, stream, watch, supplies.gate, std::vector<Array>(graph_.values.size()), supplies.times};
+  RunState state(*this, *memory, stream);
+  state.watch = watch;
+  state.gate = supplies.gate;
+  state.times = supplies.times;
   state.blames = supplies.blames;
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
@@ -281,41 +316,39 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
 
 void Program::TakeSteady(std::span<const TensorView> inputs, RunState& state) const {
   if (steady_ == nullptr || state.watch) return;
-  const auto values = steady_->Find(ShapesOf(inputs));
-  state.has_steady = values != nullptr;
-  if (values == nullptr) {
+  state.given_steady = steady_->Find(ShapesOf(inputs));
+  if (state.given_steady == nullptr) {
     state.steady.emplace();
     return;
   }
-  for (const auto& [value, array] : *values) state.values[static_cast<size_t>(value)] = array;
+  for (const auto& [value, array] : *state.given_steady) state.places[static_cast<size_t>(value)] = &array;
 }
 
 StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
-  for (const auto& [value, array] : constants_) state.values[static_cast<size_t>(value)] = array;
   const auto release = [&](size_t turn) {
     for (const int value : released_[turn]) state.values[static_cast<size_t>(value)] = Array();
   };
+  using Clock = std::chrono::steady_clock;
   for (size_t t = 0; t < turns_.size(); ++t) {
-    if (turns_[t].is_steady && state.has_steady) {
+    if (turns_[t].is_steady && state.given_steady != nullptr) {
       release(t);
       continue;
     }
     SWIZZLE_RETURN_IF_ERROR(PassGate(state.gate, static_cast<HostStream&>(state.stream)));
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = state.times == nullptr ? Clock::time_point() : Clock::now();
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns_[t], state));
     if (turns_[t].is_steady && state.steady) {
       SWIZZLE_RETURN_IF_ERROR(Settle(kept_[t], state));
       for (const int value : kept_[t]) state.steady->emplace_back(value, state.values[static_cast<size_t>(value)]);
     }
-    if (state.times != nullptr) {
-      NoteTimes(turns_[t], absl::FromChrono(std::chrono::steady_clock::now() - start), state);
-    }
+    if (state.times != nullptr) NoteTimes(turns_[t], absl::FromChrono(Clock::now() - start), state);
     release(t);
   }
   std::vector<Array> outputs;
+  outputs.reserve(graph_.outputs.size());
   for (const GraphOutput& output : graph_.outputs) {
     SWIZZLE_RETURN_IF_ERROR(Settle({&output.value, 1}, state));
-    outputs.push_back(state.values[static_cast<size_t>(output.value)]);
+    outputs.push_back(state.At(output.value));
   }
   NoteSettled(state);
   return outputs;

@@ -18,6 +18,7 @@
 
 #include "kernels/backend/backend.h"
 #include "model_loader/fallback/array.h"
+#include "model_loader/fallback/call.h"
 #include "model_loader/fallback/functions.h"
 #include "model_loader/fallback/refusal.h"
 #include "model_loader/fallback/steady_values.h"
@@ -133,9 +134,9 @@ class Program {
   // For whoever runs the turns itself (model_loader/offload): a node's results, on the host, which of its inputs need
   // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
-  StatusOr<Results> Compute(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream,
+  StatusOr<Results> Compute(size_t node, const Inputs& inputs, Memory& memory, Stream& stream,
                             StepGate* gate = nullptr, bool blames = false) const;
-  bool TakesMoved(size_t node, size_t input) const { return Takes(functions_[node]->moved, input); }
+  bool TakesMoved(size_t node, size_t input) const { return Takes(nodes_[node].function->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 
  private:
@@ -146,7 +147,7 @@ class Program {
   // Programs of the graphs within nodes, which keep no elements themselves.
   Status TakeBodies();
   // What Compute says of the node, as RunSupplies::blames has it (refusal.h); found out once for each node.
-  Status Blamed(size_t node, std::span<const Array> inputs, Memory& memory, Stream& stream, const Status& said) const;
+  Status Blamed(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, const Status& said) const;
   struct RunState;
 
   void MakeTurns(const std::map<int, Array>& known);
@@ -174,9 +175,15 @@ class Program {
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
   std::shared_ptr<Memory> weights_;
-  std::vector<std::pair<int, Array>> constants_;    // value and its elements
-  std::vector<const OperatorFunction*> functions_;  // by node
-  std::shared_ptr<Verdicts> verdicts_;              // of nodes that refused their inputs
+  std::vector<std::pair<int, Array>> constants_;  // value and its elements
+  // What runs a node, looked up once.
+  struct NodeCode {
+    const OperatorFunction* function = nullptr;
+    bool takes_any_value = false;  // strings and sequences, too
+    bool has_bodies = false;
+  };
+  std::vector<NodeCode> nodes_;
+  std::shared_ptr<Verdicts> verdicts_;  // of nodes that refused their inputs
   std::map<const Body*, std::shared_ptr<const Program>> bodies_;
   std::vector<PartOfProgram> parts_;
   std::vector<Turn> turns_;

@@ -9,7 +9,9 @@ namespace {
 template <StatusOr<Array> (*kFunction)(Call&)>
 StatusOr<Results> One(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(Array result, kFunction(call));
-  return Results{std::move(result)};
+  Results results;
+  results.push_back(std::move(result));
+  return results;
 }
 
 // Sorted by name.

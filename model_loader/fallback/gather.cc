@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "model_loader/fallback/little_window.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/strided.h"
@@ -16,13 +17,12 @@ StatusOr<Array> Indices(Call& call, size_t i, int64_t size) {
   if (given.dtype != DType::kInt64 && given.dtype != DType::kInt32) {
     return InvalidArgument("the indices are ", DTypeName(given.dtype), "; they must be INT64 or INT32");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Array wide, call.As(given, DType::kInt64));
-  SWIZZLE_ASSIGN_OR_RETURN(Array indices, call.New(DType::kInt64, wide.shape));
-  const auto from = wide.As<int64_t>();
+  SWIZZLE_ASSIGN_OR_RETURN(Array indices, call.New(DType::kInt64, given.shape));
   const auto to = indices.Mutable<int64_t>();
-  for (size_t j = 0; j < from.size(); ++j) {
-    if (from[j] < -size || from[j] >= size) return InvalidArgument("index ", from[j], " is not one of ", size);
-    to[j] = from[j] < 0 ? from[j] + size : from[j];
+  for (size_t j = 0; j < to.size(); ++j) {
+    const int64_t at = given.dtype == DType::kInt64 ? given.As<int64_t>()[j] : given.As<int32_t>()[j];
+    if (at < -size || at >= size) return InvalidArgument("index ", at, " is not one of ", size);
+    to[j] = at < 0 ? at + size : at;
   }
   return indices;
 }
@@ -78,10 +78,12 @@ DType ScatterType(DType dtype, Reduction reduction) {
 StatusOr<Array> LoneSlice(Call& call, int64_t axis, int64_t index) {
   const Array& data = call.In(0);
   std::vector<SliceRange> ranges;
+  ranges.reserve(data.shape.size());
   for (const int64_t dimension : data.shape) ranges.push_back({0, dimension, 1});
   ranges[static_cast<size_t>(axis)] = {index, 1, 1};
   Shape shape = data.shape;
   shape.erase(shape.begin() + axis);
+  if (IsLittle(call, data, shape)) return LittleWindow(call, data, ranges, std::move(shape));
   return MovedBy(call, data, shape, [&](Moved moved) {
     auto sliced = SlicedMoved(std::move(moved), ranges);
     return sliced ? ReshapedMoved(*std::move(sliced), shape) : std::nullopt;
@@ -174,8 +176,7 @@ StatusOr<Array> Gather(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, call.In(0).rank()));
   const int64_t size = call.In(0).shape[static_cast<size_t>(axis)];
   SWIZZLE_ASSIGN_OR_RETURN(const Array indices, Indices(call, 1, size));
-  const bool is_little = call.In(0).moved == nullptr && call.In(0).bytes() / std::max<int64_t>(size, 1) < kWorthWaiting;
-  if (indices.rank() == 0 && !is_little) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
+  if (indices.rank() == 0 && call.In(0).elements() > 0) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
   SWIZZLE_ASSIGN_OR_RETURN(const Array data, Settled(call.In(0), call.memory(), call.stream(), nullptr));
   Shape shape(data.shape.begin(), data.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());

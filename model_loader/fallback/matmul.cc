@@ -102,12 +102,13 @@ void MultiplyFloats(Call& call, const Stacks& s, Array& out) {
   }
   cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
   ForEachRunOfPairs(s, [&](int64_t left, int64_t right, int64_t index, int64_t count, int64_t a_step, int64_t b_step) {
-    stream.ParallelRanges(count, [&](int64_t, int64_t begin, int64_t end) {
+    const auto multiply = [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         stream.Keep(cpu::Sgemm(s.m, s.n, s.k, {a + left + i * a_step, s.k}, {b + right + i * b_step, s.n},
                                c + (index + i) * s.m * s.n, s.n));
       }
-    });
+    };
+    stream.ParallelRanges(count, multiply, ProductGrain(count, count * s.m * s.n * s.k));
   });
 }
 
@@ -133,12 +134,14 @@ void MultiplyPlainly(const Stacks& s, Array& out) {
 // alpha * product + beta * c, where c broadcasts to the product.
 Status ScaleAndAdd(float alpha, float beta, const Array* c, Array& product) {
   const auto values = product.Mutable<float>();
-  for (float& value : values) value *= alpha;
+  if (alpha != 1.0f) {
+    for (float& value : values) value *= alpha;
+  }
   if (c == nullptr) return {};
   const Shape shapes[] = {product.shape, c->shape};
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(shapes));
   if (shape != product.shape) return InvalidArgument("input 2 does not broadcast to the product");
-  const StridedLoop<1> loop(shape, {BroadcastStrides(c->shape, shape)});
+  const StridedLoop<1> loop(shape, std::array<Extents, 1>{BroadcastExtents(c->shape, shape)});
   loop.ForEachRun([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
     const float* from = c->As<float>().data() + offsets[0];
     float* to = values.data() + position;
@@ -149,11 +152,16 @@ Status ScaleAndAdd(float alpha, float beta, const Array* c, Array& product) {
 
 }  // namespace
 
+int64_t ProductGrain(int64_t parts, int64_t multiplications) {
+  constexpr int64_t kWorthAThread = 1 << 16;
+  return multiplications < kWorthAThread ? std::max<int64_t>(parts, 1) : 1;
+}
+
 void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,
                    float* c) {
   const bool by_rows = m >= n;
   cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
-  stream.ParallelRanges(by_rows ? m : n, [&](int64_t, int64_t begin, int64_t end) {
+  const auto multiply = [&](int64_t, int64_t begin, int64_t end) {
     cpu::SgemmOperand left = a, right = b;
     if (by_rows) {
       left.data += a.transposed ? begin : begin * a.stride;
@@ -162,7 +170,9 @@ void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::Sgemm
       right.data += b.transposed ? begin * b.stride : begin;
       stream.Keep(cpu::Sgemm(m, end - begin, k, left, right, c + begin, n));
     }
-  });
+  };
+  const int64_t lines = by_rows ? m : n;
+  stream.ParallelRanges(lines, multiply, ProductGrain(lines, m * n * k));
 }
 
 Status ExactIntegerProduct(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* slice, int32_t* c) {
@@ -203,11 +213,12 @@ StatusOr<Array> MatrixProduct(Call& call, const Array& first, const Array& secon
 StatusOr<Array> MatMul(Call& call) {
   const DType dtype = call.In(0).dtype;
   SWIZZLE_RETURN_IF_ERROR(CheckSameType(call.In(0), call.In(1)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.As(call.In(0), ComputeType(dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.As(call.In(1), ComputeType(dtype)));
+  Array wide_a, wide_b;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array* const a, call.InAs(0, ComputeType(dtype), wide_a));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array* const b, call.InAs(1, ComputeType(dtype), wide_b));
   if (call.device() != nullptr && dtype != DType::kFloat32) return Unimplemented("a device multiplies FP32 alone");
-  SWIZZLE_ASSIGN_OR_RETURN(const Array out, MatrixProduct(call, a, b));
-  return call.As(out, dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(Array out, MatrixProduct(call, *a, *b));
+  return call.As(std::move(out), dtype);
 }
 
 StatusOr<Array> Gemm(Call& call) {
@@ -217,8 +228,10 @@ StatusOr<Array> Gemm(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t transpose_b, call.Int("transB", 0));
   if (call.In(0).rank() != 2 || call.In(1).rank() != 2) return InvalidArgument("inputs 0 and 1 must be matrices");
   if (!IsFloating(call.In(0).dtype)) return Unimplemented("only floating types are supported");
-  SWIZZLE_ASSIGN_OR_RETURN(const Array a, call.Floats(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array b, call.Floats(1));
+  Array floats_a, floats_b, floats_c;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array* const in_a, call.InAs(0, DType::kFloat32, floats_a));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array* const in_b, call.InAs(1, DType::kFloat32, floats_b));
+  const Array &a = *in_a, &b = *in_b;
   const int64_t m = a.shape[transpose_a != 0], k = a.shape[transpose_a == 0];
   const int64_t n = b.shape[transpose_b == 0];
   if (b.shape[transpose_b != 0] != k) {
@@ -229,12 +242,12 @@ StatusOr<Array> Gemm(Call& call) {
     ParallelSgemm(call, m, n, k, {a.As<float>().data(), a.shape[1], transpose_a != 0},
                   {b.As<float>().data(), b.shape[1], transpose_b != 0}, out.Mutable<float>().data());
   }
-  Array c;
+  const Array* c = nullptr;
   if (call.Has(2)) {
-    SWIZZLE_ASSIGN_OR_RETURN(c, call.Floats(2));
+    SWIZZLE_ASSIGN_OR_RETURN(c, call.InAs(2, DType::kFloat32, floats_c));
   }
-  SWIZZLE_RETURN_IF_ERROR(ScaleAndAdd(alpha, beta, call.Has(2) ? &c : nullptr, out));
-  return call.As(out, call.In(0).dtype);
+  SWIZZLE_RETURN_IF_ERROR(ScaleAndAdd(alpha, beta, c, out));
+  return call.As(std::move(out), call.In(0).dtype);
 }
 
 }  // namespace swizzle::fallback

@@ -14,9 +14,13 @@ namespace {
 // Calls body(plane) for each plane of [N, C, ...], shared among the stream's threads.
 template <typename Body>
 void ForEachPlane(Call& call, const Array& x, const Body& body) {
-  cpu::CpuStream::From(call.stream()).ParallelRanges(x.shape[0] * x.shape[1], [&](int64_t, int64_t begin, int64_t end) {
+  constexpr int64_t kWorthAThread = 1 << 15;  // elements
+  const int64_t planes = x.shape[0] * x.shape[1];
+  const auto run = [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) body(plane);
-  });
+  };
+  const int64_t grain = x.elements() < kWorthAThread ? std::max<int64_t>(planes, 1) : 1;
+  cpu::CpuStream::From(call.stream()).ParallelRanges(planes, run, grain);
 }
 
 Shape PooledShape(const Array& x, const Window& window) {

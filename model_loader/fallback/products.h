@@ -8,6 +8,10 @@
 
 namespace swizzle::fallback {
 
+// How many parts of products that need so many multiplications together a task takes at least: all of them, where one
+// thread is done with them before it has woken others.
+int64_t ProductGrain(int64_t parts, int64_t multiplications);
+
 // c [m, n] = a * b, its longer side shared among the stream's threads. What fails is kept by the stream.
 // REQUIRES: m, n > 0.
 void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,

@@ -66,11 +66,12 @@ Status SumInputs(Call& call, const Array& x, const Array& weights, int64_t apart
     ParallelSgemm(call, rows, width, inputs, {x.As<float>().data(), inputs}, {w, inputs, /*transposed=*/true}, sums);
     if (net.bias.data == nullptr) continue;
     const std::vector<float> bias = SummedBias(net.bias, net.gates, net.hidden, direction, apart);
-    cpu::CpuStream::From(call.stream()).ParallelRanges(rows, [&](int64_t, int64_t begin, int64_t end) {
+    const auto add = [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         for (int64_t i = 0; i < width; ++i) sums[row * width + i] += bias[static_cast<size_t>(i)];
       }
-    });
+    };
+    cpu::CpuStream::From(call.stream()).ParallelRanges(rows, add, ProductGrain(rows, rows * width));
   }
   return {};
 }
@@ -201,6 +202,7 @@ StepWalk::StepWalk(Call& call, const RecurrentNet& net)
     : net_(net), stream_(cpu::CpuStream::From(call.stream())), gate_(call.gate()) {
   constexpr int64_t kWorthAWait = 1 << 16;   // products a step
   constexpr int64_t kWorthAsking = 1 << 24;  // likewise, of some steps: some hundred microseconds, zeros skipped or not
+  constexpr int64_t kWorthWaking = 1 << 19;  // of all steps
   constexpr int64_t kUnits = 16;             // the fewest that a task has
   const int64_t threads = stream_.threads();
   const bool enough = net.directions * net.batch >= threads || net.batch * net.width() * net.hidden < kWorthAWait;
@@ -209,6 +211,7 @@ StepWalk::StepWalk(Call& call, const RecurrentNet& net)
   const int64_t a_direction = std::max<int64_t>(threads / net.directions, 1);
   tasks_ = std::clamp<int64_t>(by_units_ ? net.hidden / kUnits : net.batch, 1, a_direction);
   const int64_t a_step = std::max<int64_t>(net.directions * net.batch * net.width() * net.hidden, 1);
+  alone_ = a_step * net.steps < kWorthWaking;
   at_once_ = gate_ == nullptr ? std::max<int64_t>(net.steps, 1) : std::max<int64_t>(kWorthAsking / a_step, 1);
 }
 

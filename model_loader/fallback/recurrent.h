@@ -166,15 +166,18 @@ class StepWalk {
     const int phases = static_cast<int>(net_.phases.size());
     for (int64_t turn = 0; !by_units_ && turn < net_.steps; turn += at_once_) {
       stream_.Keep(PassGate(gate_, stream_));
-      stream_.ParallelFor(tasks(), [&, end = std::min(turn + at_once_, net_.steps)](int64_t i) {
-        StepPart part = PartOf(i);
-        for (part.turn = turn; part.turn < end; ++part.turn) {
-          for (int phase = 0; phase < phases; ++phase) {
-            multiply(phase, part);
-            compute(phase, part);
+      const auto run = [&, end = std::min(turn + at_once_, net_.steps)](int64_t, int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          StepPart part = PartOf(i);
+          for (part.turn = turn; part.turn < end; ++part.turn) {
+            for (int phase = 0; phase < phases; ++phase) {
+              multiply(phase, part);
+              compute(phase, part);
+            }
           }
         }
-      });
+      };
+      stream_.ParallelRanges(tasks(), run, alone_ ? std::max<int64_t>(tasks(), 1) : 1);
     }
     for (int64_t turn = 0; by_units_ && turn < net_.steps; ++turn) {
       stream_.Keep(PassGate(gate_, stream_));
@@ -205,6 +208,7 @@ class StepWalk {
   cpu::CpuStream& stream_;
   StepGate* const gate_;  // null: none
   bool by_units_ = false;
+  bool alone_ = false;   // one thread is done with all steps before it has woken others
   bool apart_ = false;   // all threads make each product, before units are shared among them
   int64_t tasks_ = 1;    // of a direction
   int64_t at_once_ = 1;  // steps, where threads wait for nothing else than the gate

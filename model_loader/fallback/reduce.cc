@@ -40,15 +40,16 @@ StatusOr<Array> Reduce(Call& call, const Function& function) {
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t nothing, call.Int("noop_with_empty_axes", 0));
     axes = nothing != 0 ? std::vector<int64_t>() : AllAxes(in.rank());
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, *axes));
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, ReducedShape(x.shape, *axes, keep)));
-  VisitComputeType(x.dtype, [&]<typename T>(T) {
+  const DType type = ComputeType(in.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(Array x, call.As(in, type));
+  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, std::move(x), *axes));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(type, ReducedShape(in.shape, *axes, keep)));
+  VisitComputeType(type, [&]<typename T>(T) {
     const T* from = rows.array.As<T>().data();
     T* to = y.Mutable<T>().data();
     ForEachRow(call, rows, [&](int64_t row) { to[row] = function(from + row * rows.length, rows.length); });
   });
-  return call.As(y, in.dtype);
+  return call.As(std::move(y), in.dtype);
 }
 
 // What sums are kept in: integers wrap, so that they are added as unsigned ones.

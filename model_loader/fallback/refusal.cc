@@ -259,8 +259,7 @@ bool Verdicts::RefusesAlways(size_t node, const std::function<bool()>& find) {
   return verdict == kAlways;
 }
 
-Status Program::Blamed(size_t index, std::span<const Array> inputs, Memory& memory, Stream& stream,
-                       const Status& said) const {
+Status Program::Blamed(size_t index, const Inputs& inputs, Memory& memory, Stream& stream, const Status& said) const {
   const Node& node = graph_.nodes[index];
   if (said.code() != StatusCode::kInvalidArgument || HasGraphs(node)) return said;
   const auto find = [&] {

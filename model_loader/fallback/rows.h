@@ -19,10 +19,10 @@ struct Rows {
 };
 
 // REQUIRES: `axes` as NormalAxes returns them.
-StatusOr<Rows> AlongAxes(Call& call, const Array& array, const std::vector<int64_t>& axes);
+StatusOr<Rows> AlongAxes(Call& call, Array array, const std::vector<int64_t>& axes);
 
 // `array`, which has the dimensions of rows.array, with its axes as the original had them.
-StatusOr<Array> BackInOrder(Call& call, const Rows& rows, const Array& array);
+StatusOr<Array> BackInOrder(Call& call, const Rows& rows, Array array);
 
 // Calls body(row) for every row, shared among the stream's threads where there is enough to do.
 template <typename Body>

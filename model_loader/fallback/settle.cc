@@ -37,9 +37,7 @@ bool CanShare(const Array& array, bool on_device) {
   if (!IsDense(moved)) return false;
   constexpr int64_t kDeviceBytes = 16;  // a device's kernels read packs of so many
   if (on_device) return BytesBefore(moved) % kDeviceBytes == 0;
-  // A part keeps all of it: what loops and sequences collect must not keep far more than they hold.
-  constexpr int64_t kLeastPart = 8;
-  return array.bytes() * kLeastPart >= moved.sources[moved.boxes[0].source].bytes();
+  return PartMayShare(array.elements(), moved.sources[moved.boxes[0].source]);
 }
 
 StatusOr<Array> Copied(const Array& array, Memory& memory, Stream& stream, Device* device) {
@@ -64,6 +62,11 @@ StatusOr<Array> Copied(const Array& array, Memory& memory, Stream& stream, Devic
 }
 
 }  // namespace
+
+bool PartMayShare(int64_t elements, const Array& of) {
+  constexpr int64_t kLeastPart = 8;
+  return elements * kLeastPart >= of.elements();
+}
 
 StatusOr<Array> Settled(const Array& array, Memory& memory, Stream& stream, Device* device) {
   if (array.moved == nullptr) return array;

@@ -13,6 +13,10 @@ namespace swizzle::fallback {
 // Bytes on the host that are copied sooner than it is written down where they lie.
 inline constexpr int64_t kWorthWaiting = 4096;
 
+// Whether an array of so many elements may be a part of this one, which it then keeps all of: what loops and sequences
+// collect must not keep far more than they hold.
+bool PartMayShare(int64_t elements, const Array& of);
+
 // The array with its elements, copied once where they do not lie one after another; itself, where it is made. All who
 // share it get the same copy. `memory` and `stream` are where it lies: `device`'s, or, where that is null, the host's.
 // RESOURCE_EXHAUSTED beyond a limit.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model_loader/fallback/box_copy.h"
+#include "model_loader/fallback/little_window.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
 #include "model_loader/fallback/settle.h"
@@ -41,6 +42,7 @@ StatusOr<Array> Permuted(Call& call, const Array& array, const std::vector<int64
   Shape shape;
   for (const int64_t axis : order) shape.push_back(array.shape[static_cast<size_t>(axis)]);
   if (array.elements() == 0) return call.New(array.dtype, std::move(shape));
+  if (IsLittle(call, array, shape)) return Transposed(call, array, order);
   return MovedBy(call, array, std::move(shape),
                  [&](const Moved& moved) { return std::optional(TransposedMoved(moved, order)); });
 }
@@ -48,8 +50,10 @@ StatusOr<Array> Permuted(Call& call, const Array& array, const std::vector<int64
 // A range of each dimension.
 StatusOr<Array> Window(Call& call, const Array& array, const std::vector<SliceRange>& ranges) {
   Shape shape;
+  shape.reserve(ranges.size());
   for (const SliceRange& range : ranges) shape.push_back(range.count);
   if (std::ranges::find(shape, 0) != shape.end()) return call.New(array.dtype, std::move(shape));
+  if (IsLittle(call, array, shape)) return LittleWindow(call, array, ranges, std::move(shape));
   return MovedBy(call, array, std::move(shape), [&](Moved moved) { return SlicedMoved(std::move(moved), ranges); });
 }
 
@@ -81,7 +85,11 @@ StatusOr<Array> RowsTogether(Call& call, size_t axis, const Shape& shape) {
   };
   std::byte* to = result.data.get();
   for (size_t i = 0; i < call.input_count(); ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(const Array part, Settled(call.In(i), call.memory(), call.stream(), nullptr));
+    Array made;
+    if (call.In(i).moved != nullptr) {
+      SWIZZLE_ASSIGN_OR_RETURN(made, Settled(call.In(i), call.memory(), call.stream(), nullptr));
+    }
+    const Array& part = call.In(i).moved == nullptr ? call.In(i) : made;
     const int64_t bytes = row_bytes(part), pitch = row_bytes(result);
     if (bytes == 0) continue;
     for (int64_t row = 0; row < rows; ++row) {
@@ -328,13 +336,10 @@ StatusOr<Array> ConcatArrays(Call& call) {
   for (size_t i = 0; i < call.input_count(); ++i) {
     if (!call.Has(i)) return InvalidArgument("input ", i, " is left out");
     SWIZZLE_RETURN_IF_ERROR(CheckSameType(first, call.In(i)));
-    Shape other = call.In(i).shape;
-    int64_t added = 0;
-    if (other.size() == shape.size()) {
-      added = other[static_cast<size_t>(axis)];
-      other[static_cast<size_t>(axis)] = length;
-    }
-    if (other != shape || __builtin_add_overflow(length, added, &length)) {
+    const Shape& other = call.In(i).shape;
+    bool fits = other.size() == shape.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == static_cast<size_t>(axis) || other[d] == shape[d];
+    if (!fits || __builtin_add_overflow(length, other[static_cast<size_t>(axis)], &length)) {
       return InvalidArgument("input ", i, " has shape ", ShapeText(call.In(i).shape), ", input 0 ",
                              ShapeText(first.shape), "; they may differ only along axis ", axis);
     }

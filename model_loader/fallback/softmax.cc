@@ -18,17 +18,17 @@ StatusOr<Array> MapRows(Call& call, const Function& function) {
   const Array& in = call.In(0);
   if (!IsFloating(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SoftmaxAxes(call.node(), call.opset(), in.rank()));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.Floats(0));
-  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, x, axes));
-  SWIZZLE_ASSIGN_OR_RETURN(Array mapped, call.New(x.dtype, rows.array.shape));
+  SWIZZLE_ASSIGN_OR_RETURN(Array x, call.Floats(0));
+  SWIZZLE_ASSIGN_OR_RETURN(const Rows rows, AlongAxes(call, std::move(x), axes));
+  SWIZZLE_ASSIGN_OR_RETURN(Array mapped, call.New(DType::kFloat32, rows.array.shape));
   const float* from = rows.array.As<float>().data();
   float* to = mapped.Mutable<float>().data();
   const int64_t length = rows.length;
   if (length > 0) {
     ForEachRow(call, rows, [&](int64_t row) { function(from + row * length, length, to + row * length); });
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Array y, BackInOrder(call, rows, mapped));
-  return call.As(y, in.dtype);
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, BackInOrder(call, rows, std::move(mapped)));
+  return call.As(std::move(y), in.dtype);
 }
 
 }  // namespace

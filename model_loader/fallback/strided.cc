@@ -1,5 +1,6 @@
 #include "model_loader/fallback/strided.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace swizzle::fallback {
@@ -57,7 +58,8 @@ Status Copy(Call& call, size_t element_bytes, std::span<const BoxCopy> copies) {
   return {};
 }
 
-StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order) {
+StatusOr<Array> Transposed(Call& call, Array array, const std::vector<int64_t>& order) {
+  if (std::ranges::is_sorted(order)) return array;
   Shape shape;
   for (const int64_t axis : order) shape.push_back(array.shape[static_cast<size_t>(axis)]);
   if (KeepsOrder(array.shape, order)) return array.WithShape(std::move(shape));

@@ -33,17 +33,20 @@ template <size_t N>
 class StridedLoop {
  public:
   // REQUIRES: all strides have dims.size() entries.
-  StridedLoop(Shape dims, std::array<Shape, N> strides) : dims_(std::move(dims)), strides_(std::move(strides)) {
+  StridedLoop(std::span<const int64_t> dims, std::array<Extents, N> strides)
+      : dims_(dims.begin(), dims.end()), strides_(std::move(strides)) {
     if (dims_.empty()) {
       dims_ = {1};
-      for (Shape& s : strides_) s = {0};
+      for (Extents& s : strides_) s = {0};
     }
     MergeDimensions();
   }
+  StridedLoop(std::span<const int64_t> dims, const std::array<Shape, N>& strides)
+      : StridedLoop(dims, ExtentsOf(strides)) {}
 
   // The dimensions that are left, and what array i has for strides along them.
-  const Shape& dims() const { return dims_; }
-  const Shape& strides(size_t i) const { return strides_[i]; }
+  const Extents& dims() const { return dims_; }
+  const Extents& strides(size_t i) const { return strides_[i]; }
 
   // How far array i moves per element within one run.
   int64_t Step(size_t i) const { return strides_[i].back(); }
@@ -69,7 +72,7 @@ class StridedLoop {
     if (begin >= end) return;
     const size_t outer = dims_.size() - 1;
     const int64_t count = dims_[outer];
-    std::vector<int64_t> index(outer, 0);
+    Extents index(outer, 0);
     std::array<int64_t, N> offsets = {};
     int64_t rest = begin;
     for (size_t d = outer; d-- > 0; rest /= dims_[d]) {
@@ -89,13 +92,19 @@ class StridedLoop {
   }
 
  private:
+  static std::array<Extents, N> ExtentsOf(const std::array<Shape, N>& shapes) {
+    std::array<Extents, N> extents;
+    for (size_t i = 0; i < N; ++i) extents[i].assign(shapes[i].begin(), shapes[i].end());
+    return extents;
+  }
+
   // Joins neighbours that all arrays step through as if they were one dimension: longer runs.
   void MergeDimensions() {
     for (size_t d = dims_.size() - 1; d > 0; --d) {
       bool joins = true;
-      for (const Shape& s : strides_) joins &= dims_[d - 1] == 1 || s[d - 1] == s[d] * dims_[d];
+      for (const Extents& s : strides_) joins &= dims_[d - 1] == 1 || s[d - 1] == s[d] * dims_[d];
       if (!joins && dims_[d] != 1) continue;
-      for (Shape& s : strides_) {
+      for (Extents& s : strides_) {
         if (dims_[d] == 1) s[d] = s[d - 1];
         s.erase(s.begin() + static_cast<ptrdiff_t>(d - 1));
       }
@@ -104,8 +113,8 @@ class StridedLoop {
     }
   }
 
-  Shape dims_;
-  std::array<Shape, N> strides_;
+  Extents dims_;
+  std::array<Extents, N> strides_;
 };
 
 // to[row-major] = from[offset + index . strides], for every index of `to`. Any element type. Both lie where the call
@@ -117,7 +126,7 @@ Status CopyStrided(Call& call, const Array& from, int64_t offset, const Shape& s
 Status Copy(Call& call, size_t element_bytes, std::span<const BoxCopy> copies);
 
 // The array with its dimensions in the order `order`. Shares the elements where that changes nothing.
-StatusOr<Array> Transposed(Call& call, const Array& array, const std::vector<int64_t>& order);
+StatusOr<Array> Transposed(Call& call, Array array, const std::vector<int64_t>& order);
 
 // A place in an array for each place along a result's dimensions; `memory`, which counts them, has them.
 struct IndexMaps {

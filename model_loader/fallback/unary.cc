@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/cpu/elementwise/function.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/elements.h"
@@ -13,38 +14,49 @@
 namespace swizzle::fallback {
 namespace {
 
-// result = function(x) in floating point; other types are refused.
-template <typename Function>
-StatusOr<Array> MapReal(Call& call, const Function& function) {
-  const Array& in = call.In(0);
-  if (!IsFloating(in.dtype)) return InvalidArgument("input 0 is ", DTypeName(in.dtype), "; it must be floating");
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
-  const auto map = [&]<typename T>(T) {
-    const std::span<const T> from = x.As<T>();
-    const std::span<T> to = y.Mutable<T>();
-    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(function(from[i]));
-  };
-  if (x.dtype == DType::kFloat64) {
-    map(double());
-  } else {
-    map(float());
-  }
-  return call.As(y, in.dtype);
-}
-
-// The same for any type of number.
+// result = function(x) for any type of number. Narrow ones are computed in place once they are widened.
 template <typename Function>
 StatusOr<Array> MapNumber(Call& call, const Function& function) {
   const Array& in = call.In(0);
-  SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(in, ComputeType(in.dtype)));
-  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(x.dtype, x.shape));
-  VisitComputeType(x.dtype, [&]<typename T>(T) {
-    const std::span<const T> from = x.As<T>();
+  const DType type = ComputeType(in.dtype);
+  Array wide;
+  SWIZZLE_ASSIGN_OR_RETURN(const Array* const x, call.InAs(0, type, wide));
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(type, in.shape));
+  VisitComputeType(type, [&]<typename T>(T) {
+    const std::span<const T> from = x->As<T>();
     const std::span<T> to = y.Mutable<T>();
-    for (size_t i = 0; i < from.size(); ++i) to[i] = function(from[i]);
+    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(function(from[i]));
   });
-  return call.As(y, in.dtype);
+  return call.As(std::move(y), in.dtype);
+}
+
+Status CheckReal(const Call& call) {
+  if (IsFloating(call.In(0).dtype)) return {};
+  return InvalidArgument("input 0 is ", DTypeName(call.In(0).dtype), "; it must be floating");
+}
+
+// result = function(x) in floating point; other types are refused.
+template <typename Function>
+StatusOr<Array> MapReal(Call& call, const Function& function) {
+  SWIZZLE_RETURN_IF_ERROR(CheckReal(call));
+  return MapNumber(call, [&]<typename T>(T x) -> T {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(function(x));
+    else
+      return x;
+  });
+}
+
+// The same, FP32 by the vectors of plans' kernels: as they are there.
+template <typename Function>
+StatusOr<Array> MapReal(Call& call, const swizzle::Function& vectors, const Function& function) {
+  const Array& in = call.In(0);
+  if (in.dtype != DType::kFloat32) return MapReal(call, function);
+  SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(in.dtype, in.shape));
+  if (y.bytes() == 0) return y;
+  std::memcpy(y.data.get(), in.data.get(), static_cast<size_t>(y.bytes()));
+  cpu::ApplyFunction(vectors, y.Mutable<float>().data(), y.elements());
+  return y;
 }
 
 // A BOOL for each element.
@@ -137,7 +149,7 @@ StatusOr<Array> Sinh(Call& call) {
 StatusOr<Array> Cosh(Call& call) {
   return MapReal(call, [](auto x) { return std::cosh(x); });
 }
-StatusOr<Array> Tanh(Call& call) { return MapReal(call, elementwise::kTanh); }
+StatusOr<Array> Tanh(Call& call) { return MapReal(call, {FunctionKind::kTanh}, elementwise::kTanh); }
 StatusOr<Array> Asinh(Call& call) {
   return MapReal(call, [](auto x) { return std::asinh(x); });
 }
@@ -147,7 +159,7 @@ StatusOr<Array> Acosh(Call& call) {
 StatusOr<Array> Atanh(Call& call) {
   return MapReal(call, [](auto x) { return std::atanh(x); });
 }
-StatusOr<Array> Sigmoid(Call& call) { return MapReal(call, elementwise::kSigmoid); }
+StatusOr<Array> Sigmoid(Call& call) { return MapReal(call, {FunctionKind::kSigmoid}, elementwise::kSigmoid); }
 StatusOr<Array> Softplus(Call& call) {
   return MapReal(call, [](auto x) { return SoftplusOf(x); });
 }
@@ -160,7 +172,8 @@ StatusOr<Array> Mish(Call& call) {
 
 StatusOr<Array> Gelu(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const FunctionKind kind, GeluKindOf(call.node()));
-  return kind == FunctionKind::kGelu ? MapReal(call, elementwise::kGelu) : MapReal(call, elementwise::kGeluTanh);
+  return kind == FunctionKind::kGelu ? MapReal(call, {kind}, elementwise::kGelu)
+                                     : MapReal(call, {kind}, elementwise::kGeluTanh);
 }
 
 StatusOr<Array> LeakyRelu(Call& call) {

@@ -187,7 +187,14 @@ class Attention final : public fallback::Part {
     if (!task) return std::nullopt;
     const size_t bytes = cpu::ViewAttentionWorkspaceBytes(task->call, stream.threads());
     SWIZZLE_ASSIGN_OR_RETURN(Array workspace, memory.Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}));
-    cpu::AttendViews(task->call, {workspace.data.get(), bytes}, stream);
+    // One thread is done with little before it has woken others.
+    constexpr int64_t kWorthWaking = 1 << 18;  // multiply-adds
+    const cpu::ViewAttention& of = task->call;
+    const int64_t scores = of.sequences * of.heads * of.query_count * of.key_count;
+    auto& host = static_cast<HostStream&>(stream);
+    host.RunSerially(scores * (of.channels + of.value_channels) < kWorthWaking);
+    cpu::AttendViews(of, {workspace.data.get(), bytes}, stream);
+    host.RunSerially(false);
     return std::optional(Results{std::move(task->output)});
   }
 

@@ -6,27 +6,45 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "kernels/base/integers.h"
 #include "model_loader/regions/largest_batch.h"
+#include "model_loader/semantics/strides.h"
 
 namespace swizzle::regions {
 
 using fallback::Array;
 using fallback::Results;
 
-std::optional<std::vector<Shape>> PlannedRegion::LeadingOf(const Network& network, std::span<const Array> inputs,
-                                                           RowShapes& rows) const {
-  std::vector<Shape> leading;
+namespace {
+
+std::span<const int64_t> LeadingDims(const Array& array, size_t leading) {
+  return std::span(array.shape).first(leading);
+}
+
+// The dimensions of an array behind the `leading` first.
+std::span<const int64_t> RowOf(const Array& array, size_t leading) { return std::span(array.shape).subspan(leading); }
+
+bool HaveAlikeRows(std::span<const Array> inputs, size_t leading) {
+  return std::ranges::all_of(inputs, [&](const Array& input) {
+    return std::ranges::equal(LeadingDims(input, leading), LeadingDims(inputs[0], leading));
+  });
+}
+
+}  // namespace
+
+std::optional<size_t> PlannedRegion::LeadingOf(const Network& network, std::span<const Array> inputs) const {
+  std::optional<size_t> leading;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i].shape;
     const size_t rank = network.inputs[i].dims.size();
     if (inputs[i].dtype != network.inputs[i].dtype || shape.size() < rank + 1) return std::nullopt;
-    const auto cut = shape.end() - static_cast<std::ptrdiff_t>(rank);
-    leading.emplace_back(shape.begin(), cut);
-    if (form_ == Form::kImages && leading[i].size() != 1) return std::nullopt;
-    if (leading[i].size() != leading.front().size()) return std::nullopt;
-    if (std::find(cut, shape.end(), 0) != shape.end()) return std::nullopt;  // what has no elements needs no plan
-    rows.emplace_back(cut, shape.end());
+    const size_t its = shape.size() - rank;
+    if (form_ == Form::kImages && its != 1) return std::nullopt;
+    if (leading && *leading != its) return std::nullopt;
+    // What has no elements needs no plan.
+    if (std::ranges::count(RowOf(inputs[i], its), 0) > 0) return std::nullopt;
+    leading = its;
   }
   return leading;
 }
@@ -34,7 +52,22 @@ std::optional<std::vector<Shape>> PlannedRegion::LeadingOf(const Network& networ
 // A device's plans are for all that they take: each would have weights of its own.
 int64_t PlannedRegion::BatchOf(int64_t rows) const {
   if (place_ != fallback::Place::kHost) return std::numeric_limits<int64_t>::max();
-  return std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), kMostRows);
+  return std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 1)))), kMostRows);
+}
+
+std::shared_ptr<const Plan> PlannedRegion::PlanFor(std::span<const Array> inputs, size_t leading, int64_t rows) const {
+  std::shared_ptr<const Plan> plan = this->plan();
+  const std::vector<NetworkPort>& ports = plan->network().inputs;
+  size_t fitting = 0;
+  while (fitting < inputs.size() && std::ranges::equal(RowOf(inputs[fitting], leading), ports[fitting].dims)) ++fitting;
+  if (fitting == inputs.size()) return plan;
+  if (others_ == nullptr) return nullptr;
+  RowShapes shapes;
+  for (const Array& input : inputs) {
+    const std::span<const int64_t> row = RowOf(input, leading);
+    shapes.emplace_back(row.begin(), row.end());
+  }
+  return others_->Find(shapes, BatchOf(rows));
 }
 
 StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
@@ -50,18 +83,23 @@ StatusOr<std::optional<Results>> PlannedRegion::RunOnDevice(std::span<const Arra
 }
 
 StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inputs, Execution in) const {
-  RowShapes row_shapes;
-  std::shared_ptr<const Plan> plan = this->plan();
-  std::optional<std::vector<Shape>> leading = LeadingOf(plan->network(), inputs, row_shapes);
+  const std::optional<size_t> leading = LeadingOf(plan()->network(), inputs);
   if (!leading) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const RowCounts counts, RowCounts::Of(*std::move(leading)));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, counts.rows());
-  if (!std::ranges::equal(row_shapes, plan->network().inputs, {}, {}, &NetworkPort::dims)) {
-    plan = others_ == nullptr ? nullptr : others_->Find(row_shapes, BatchOf(std::max<int64_t>(rows, 1)));
+  int64_t rows = ProductOf(inputs[0].shape, 0, static_cast<int64_t>(*leading));
+  std::optional<RowCounts> counts;  // where rows have to be repeated, or there are none
+  if (rows == 0 || !HaveAlikeRows(inputs, *leading)) {
+    std::vector<Shape> own;
+    for (const Array& input : inputs) {
+      const std::span<const int64_t> dims = LeadingDims(input, *leading);
+      own.emplace_back(dims.begin(), dims.end());
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(counts, RowCounts::Of(std::move(own)));
+    SWIZZLE_ASSIGN_OR_RETURN(rows, counts->rows());
   }
+  std::shared_ptr<const Plan> plan = PlanFor(inputs, *leading, rows);
   if (plan == nullptr) return std::nullopt;
-  StatusOr<Results> results = counts.AreAlike() && rows > 0 ? RunRows(*plan, inputs, counts.all(), rows, in)
-                                                            : RunRepeated(*plan, inputs, counts, in);
+  StatusOr<Results> results = counts ? RunRepeated(*plan, inputs, *counts, in)
+                                     : RunRows(*plan, inputs, LeadingDims(inputs[0], *leading), rows, in);
   SWIZZLE_RETURN_IF_ERROR(results);
   if (in.device != nullptr) in.device->Keep(std::move(plan));
   return std::optional(*std::move(results));
@@ -96,21 +134,24 @@ StatusOr<Results> PlannedRegion::RunRepeated(const Plan& plan, std::span<const A
   return results;
 }
 
-StatusOr<Results> PlannedRegion::RunRows(const Plan& plan, std::span<const Array> inputs, const Shape& leading,
-                                         int64_t rows, const Execution& in) const {
+StatusOr<Results> PlannedRegion::RunRows(const Plan& plan, std::span<const Array> inputs,
+                                         std::span<const int64_t> leading, int64_t rows, const Execution& in) const {
   const int64_t parts = CeilDiv(rows, plan.max_batch());
   // A device's kernels read and write whole packs of 16 bytes, which parts of any number of rows would not start on.
   const int64_t most = place_ == fallback::Place::kHost || parts == 1 ? CeilDiv(rows, parts) : plan.max_batch();
   Results results;
+  results.reserve(plan.network().outputs.size());
   for (const NetworkPort& port : plan.network().outputs) {
-    Shape shape = leading;
+    Shape shape;
+    shape.reserve(leading.size() + port.dims.size());
+    shape.assign(leading.begin(), leading.end());
     shape.insert(shape.end(), port.dims.begin(), port.dims.end());
     SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(port.dtype, std::move(shape)));
   }
   const auto arena_bytes = static_cast<int64_t>(plan.ArenaBytes(most));
   SWIZZLE_ASSIGN_OR_RETURN(Array arena, in.memory.Allocate(DType::kUint8, {arena_bytes}));
-  std::vector<const std::byte*> from(inputs.size());
-  std::vector<std::byte*> to(results.size());
+  absl::InlinedVector<const std::byte*, 8> from(inputs.size());
+  absl::InlinedVector<std::byte*, 8> to(results.size());
   for (int64_t first = 0; first < rows; first += most) {
     const auto start = [&](const Array& array) { return array.data.get() + array.bytes() / rows * first; };
     std::ranges::transform(inputs, from.begin(), start);

@@ -60,15 +60,15 @@ class PlannedRegion final : public fallback::Part {
     fallback::Device* device;  // null: the host
   };
   StatusOr<std::optional<fallback::Results>> RunIn(std::span<const fallback::Array> inputs, Execution in) const;
-  StatusOr<fallback::Results> RunRows(const Plan& plan, std::span<const fallback::Array> inputs, const Shape& leading,
-                                      int64_t rows, const Execution& in) const;
+  StatusOr<fallback::Results> RunRows(const Plan& plan, std::span<const fallback::Array> inputs,
+                                      std::span<const int64_t> leading, int64_t rows, const Execution& in) const;
   // The same of inputs of which some have to be repeated, or have no rows.
   StatusOr<fallback::Results> RunRepeated(const Plan& plan, std::span<const fallback::Array> inputs,
                                           const RowCounts& counts, const Execution& in) const;
-  // The dimensions that count each input's rows, and the shapes of rows; nothing where the inputs are no region's.
-  std::optional<std::vector<Shape>> LeadingOf(const Network& network, std::span<const fallback::Array> inputs,
-                                              RowShapes& rows) const;
-
+  // How many dimensions count rows, of each input as many; nothing where the inputs are no region's.
+  std::optional<size_t> LeadingOf(const Network& network, std::span<const fallback::Array> inputs) const;
+  // For so many rows of such; null where they cannot be planned.
+  std::shared_ptr<const Plan> PlanFor(std::span<const fallback::Array> inputs, size_t leading, int64_t rows) const;
   // For how many rows a plan of other shapes is made, where a batch has so many.
   int64_t BatchOf(int64_t rows) const;
 

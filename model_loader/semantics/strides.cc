@@ -14,14 +14,19 @@ Shape DenseStrides(const Shape& shape) {
   return strides;
 }
 
-Shape BroadcastStrides(const Shape& from, const Shape& to) {
-  Shape strides(to.size(), 0);
-  const Shape dense = DenseStrides(from);
+Extents BroadcastExtents(const Shape& from, const Shape& to) {
+  Extents strides(to.size(), 0);
   const size_t skipped = to.size() - from.size();
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (from[d] != 1) strides[skipped + d] = dense[d];
+  int64_t stride = 1;
+  for (size_t d = from.size(); d-- > 0; stride *= from[d]) {
+    if (from[d] != 1) strides[skipped + d] = stride;
   }
   return strides;
+}
+
+Shape BroadcastStrides(const Shape& from, const Shape& to) {
+  const Extents strides = BroadcastExtents(from, to);
+  return Shape(strides.begin(), strides.end());
 }
 
 StatusOr<Shape> BroadcastShape(std::span<const Shape> shapes) {

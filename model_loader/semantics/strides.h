@@ -7,9 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "kernels/base/tensor.h"
 
 namespace swizzle {
+
+// Numbers by dimension, which are nowhere allocated where there are few.
+using Extents = absl::InlinedVector<int64_t, 6>;
 
 // The product of dimensions [begin, end). REQUIRES: it fits in 64 bits.
 int64_t ProductOf(const Shape& shape, int64_t begin, int64_t end);
@@ -20,6 +24,7 @@ Shape DenseStrides(const Shape& shape);
 // Strides that read a tensor of shape `from` as one of shape `to`: 0 along broadcast dimensions.
 // REQUIRES: `from` broadcasts to `to`.
 Shape BroadcastStrides(const Shape& from, const Shape& to);
+Extents BroadcastExtents(const Shape& from, const Shape& to);  // the same
 
 // The shape that both broadcast to, as ONNX and NumPy do it, of dimensions of any kind that can be compared; nothing if
 // they don't. is_one(dimension): it goes with every other.

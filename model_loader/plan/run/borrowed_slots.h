@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/plan/run/program.h"
 
@@ -38,7 +39,7 @@ class BorrowedSlots {
   int WorkedOnFor(const StepList& list, int output) const;
 
   const BorrowedMemory memory_;
-  std::vector<std::byte*> elsewhere_;
+  absl::InlinedVector<std::byte*, 16> elsewhere_;
   std::vector<Shared> shared_;
 };
 

@@ -9,10 +9,34 @@
 namespace swizzle {
 namespace {
 
+// What steps cost for each row, in about multiply-adds.
+struct StepWork {
+  explicit StepWork(const StepList& list) {
+    for (const Step& step : list.steps) {
+      const Problem problem = step.ProblemAt(BatchSize(1));
+      int64_t work =
+          LayoutElements(problem.input, problem.from.layout) + LayoutElements(problem.output, problem.to.layout);
+      if (step.weight != nullptr && problem.op != Op::kEmbedding) {
+        work += static_cast<int64_t>(step.weight->bytes() / sizeof(float)) * problem.output.positions();
+      }
+      steps.push_back(work);
+      all += work;
+    }
+  }
+
+  // A thread that spins takes a part of a step after about a microsecond, one that sleeps after some tens of them.
+  static constexpr int64_t kWorthAThread = 1 << 16, kWorthWaking = 1 << 19;
+
+  std::vector<int64_t> steps;
+  int64_t all = 0;
+};
+
 class HostPlan final : public ProgramPlan {
  public:
-  HostPlan(HostBackend& backend, std::shared_ptr<const Program> program, SerialSteps serial, PlanReport report)
-      : ProgramPlan(std::move(program), std::move(report)), backend_(backend), serial_(std::move(serial)) {}
+  HostPlan(HostBackend& backend, std::shared_ptr<const Program> of, SerialSteps serial, PlanReport report)
+      : ProgramPlan(std::move(of), std::move(report)), backend_(backend), serial_(std::move(serial)) {
+    for (const StepList& list : program()->lists()) work_.emplace_back(list);
+  }
 
   StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions& options) const override {
     return HostRunner::Make(backend_, program(), serial_, options);
@@ -23,6 +47,7 @@ class HostPlan final : public ProgramPlan {
  private:
   HostBackend& backend_;
   const SerialSteps serial_;
+  std::vector<StepWork> work_;  // by list
 };
 
 Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const {
@@ -32,13 +57,15 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   const BorrowedSlots slots(list, memory, /*on_host=*/true);
   const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
   const bool small = size.rows <= serial_.most && bucket.list == serial_.list;
+  const StepWork& work = work_[static_cast<size_t>(bucket.list)];
+  const bool alone = work.all * size.rows < StepWork::kWorthWaking;
   auto& host = static_cast<HostStream&>(stream);
   for (size_t i = 0; i < list.steps.size(); ++i) {
     SWIZZLE_RETURN_IF_ERROR(PassGate(memory.gate, host));
-    if (small) host.RunSerially(serial_.steps[i]);
+    host.RunSerially(alone || (small && serial_.steps[i]) || work.steps[i] * size.rows < StepWork::kWorthAThread);
     RunStep(list, i, bucket, operands, stream);
   }
-  if (small) host.RunSerially(false);
+  host.RunSerially(false);
   slots.CopyShared(*program(), size, [](void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); });
   return absl::OkStatus();
 }

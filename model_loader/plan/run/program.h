@@ -112,6 +112,7 @@ class Program {
 
   const ArenaBucket& BucketFor(BatchSize size) const;
   const StepList& ListOf(const ArenaBucket& bucket) const { return parts_.lists[bucket.list]; }
+  std::span<const StepList> lists() const { return parts_.lists; }
 
   // In an arena of arena_bytes() that begins here.
   std::span<std::byte> Input(std::byte* arena, int i, BatchSize size) const;

@@ -289,5 +289,77 @@ TEST(FallbackExecutor, WhatResizeTakesIsCounted) {
   EXPECT_THAT(Execute(builder, inputs, {.max_live_bytes = 50'000}), IsError(kTooLarge, "Resize"));
 }
 
+// Counts what runs take.
+class CountingBlocks final : public BlockStore {
+ public:
+  Block Take(size_t bytes) override {
+    ++taken;
+    return blocks_.Take(bytes);
+  }
+  void Give(Block block) override {
+    ++given;
+    blocks_.Give(block);
+  }
+  void BeginRun() override { blocks_.BeginRun(); }
+  void FreeKept() override { blocks_.FreeKept(); }
+  void FreeIdle() override { blocks_.FreeIdle(); }
+  size_t kept_bytes() const override { return blocks_.kept_bytes(); }
+
+  int taken = 0, given = 0;
+
+ private:
+  BlockRange blocks_;
+};
+
+// A recurrent cell written out: what it makes of one row.
+OnnxBuilder Cell() {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 16}).Input("c", {1, 4}).Floats("two", {}, {2}).Int64s("axis", {1}, {0});
+  builder.Node("Split", {"x"}, {"i", "f", "g", "o"}, {{"axis", int64_t{1}}});
+  builder.Node("Sigmoid", {"f"}, {"keep"}).Node("Mul", {"keep", "c"}, {"kept"}).Node("Tanh", {"g"}, {"new"});
+  builder.Node("Mul", {"i", "new"}, {"added"}).Node("Add", {"kept", "added"}, {"sum"});
+  builder.Node("Mul", {"sum", "two"}, {"doubled"}).Node("Unsqueeze", {"doubled", "axis"}, {"y"}).Output("y");
+  return builder;
+}
+
+// Blocks of the third of three runs of one row of ones, which the others have left for it.
+int BlocksOfARun(const OnnxBuilder& builder) {
+  const auto program = *ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  const auto backend = NewCpuBackend();
+  const auto stream = *backend->NewStream(2);
+  const auto blocks = std::make_shared<CountingBlocks>();
+  const std::vector<float> ones(16, 1.0f);
+  std::vector<TensorView> views;
+  for (const Port& port : program->inputs()) {
+    const auto elements = static_cast<size_t>(*ElementCount(*port.shape));
+    views.push_back({DType::kFloat32, *port.shape, std::as_bytes(std::span(ones).first(elements))});
+  }
+  size_t kept = 0;
+  for (int run = 0; run < 3; ++run) {
+    blocks->taken = blocks->given = 0;
+    RunSupplies supplies;
+    supplies.blocks = blocks;
+    EXPECT_THAT(program->Run(views, *stream, {}, nullptr, supplies), IsOk());
+    EXPECT_EQ(blocks->given, blocks->taken);
+    EXPECT_TRUE(run == 0 || blocks->kept_bytes() == kept) << "what a run gives back serves the next one";
+    kept = blocks->kept_bytes();
+  }
+  return blocks->taken;
+}
+
+TEST(FallbackExecutor, TakesABlockForEachValueThatIsComputedAndNoneForViews) {
+  EXPECT_EQ(BlocksOfARun(Cell()), 2 + 6) << "inputs, and what six nodes compute; Split and Unsqueeze take none";
+}
+
+TEST(FallbackExecutor, TakesNoBlocksForWhatALoopCaptures) {
+  OnnxBuilder body;
+  body.Node("MatMul", {"h", "w"}, {"next"}).Node("Identity", {"goes_on"}, {"on"}).Output("on").Output("next");
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4}).Int64s("turns", {}, {5}).Floats("w", {4, 4}, std::vector<float>(16, 0.5f));
+  builder.Node("Loop", {"turns", "", "x"}, {"y"}).Output("y");
+  builder.Body("body", {"i", "goes_on", "h"}, body);
+  EXPECT_EQ(BlocksOfARun(builder), 1 + 5 * 3) << "the input, and for each turn its number, the condition and a product";
+}
+
 }  // namespace
 }  // namespace swizzle::fallback
