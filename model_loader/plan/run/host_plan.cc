@@ -1,5 +1,6 @@
 #include "model_loader/plan/run/host_plan.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,18 +10,24 @@
 namespace swizzle {
 namespace {
 
-// What steps cost for each row, in about multiply-adds.
+// Of a layer's weight, in about multiply-adds; what was packed for vectors may be padded, what is sparse is less.
+int64_t MultiplyAdds(const Step& step, const Problem& problem) {
+  if (step.weight == nullptr || problem.op == Op::kEmbedding) return 0;
+  const int64_t packed = static_cast<int64_t>(step.weight->bytes() / sizeof(float)) * problem.output.positions();
+  const int64_t outputs = problem.output.channels * problem.output.positions();
+  if (problem.op == Op::kConv) return std::min(packed, outputs * problem.input.channels * problem.window().taps());
+  return problem.op == Op::kDepthwiseConv ? outputs * problem.window().taps() : packed;
+}
+
+// What steps cost for each row.
 struct StepWork {
   explicit StepWork(const StepList& list) {
     for (const Step& step : list.steps) {
       const Problem problem = step.ProblemAt(BatchSize(1));
-      int64_t work =
+      const int64_t moved =
           LayoutElements(problem.input, problem.from.layout) + LayoutElements(problem.output, problem.to.layout);
-      if (step.weight != nullptr && problem.op != Op::kEmbedding) {
-        work += static_cast<int64_t>(step.weight->bytes() / sizeof(float)) * problem.output.positions();
-      }
-      steps.push_back(work);
-      all += work;
+      steps.push_back(moved + MultiplyAdds(step, problem));
+      all += steps.back();
     }
   }
 
