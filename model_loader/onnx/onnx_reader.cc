@@ -25,6 +25,9 @@ namespace {
 constexpr int kMaxNestedGraphs = 64;
 constexpr int kMaxNesting = 3 * kMaxNestedGraphs + 16, kMostNesting = 4096;
 
+constexpr const char* kOfOneProcessor =
+    ": its weights are laid out for one processor; save the model at ONNX Runtime's level ORT_ENABLE_EXTENDED";
+
 // As nodes of a Graph have it.
 std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
 
@@ -123,7 +126,8 @@ class GraphReader {
       }
       if (SpecOf(DomainOf(node), node.op_type()) != nullptr) continue;
       return Unimplemented("operator ", IsDefaultDomain(node.domain()) ? "" : node.domain() + ".", node.op_type(),
-                           " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported");
+                           " (opset ", graph_.opset, ", node '", NodeName(i), "') is not supported",
+                           node.domain() == "com.microsoft.nchwc" ? kOfOneProcessor : "");
     }
     return {};
   }

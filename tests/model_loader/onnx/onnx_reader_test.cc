@@ -239,6 +239,8 @@ const Fault kFaults[] = {
      "operator Einsum (opset 17, node 'c_node') is not supported"},
     {"OtherDomain", [](OnnxBuilder& b) { Conv(b).set_domain("com.microsoft"); }, kUnsupported,
      "operator com.microsoft.Conv (opset 17, node 'c_node') is not supported"},
+    {"OneProcessorsDomain", [](OnnxBuilder& b) { Conv(b).set_domain("com.microsoft.nchwc"); }, kUnsupported,
+     "operator com.microsoft.nchwc.Conv (opset 17, node 'c_node') is not supported: its weights are laid out for one"},
     {"Segment", [](OnnxBuilder& b) { Weight(b).mutable_segment()->set_begin(0); }, kUnsupported, "segments"},
     {"ShortData", [](OnnxBuilder& b) { Weight(b).mutable_raw_data()->pop_back(); }, kInvalid,
      "initializer 'w' has 215 bytes of data, but 216"},
