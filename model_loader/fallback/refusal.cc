@@ -242,7 +242,15 @@ std::vector<int64_t> SizesAround(const Node& node, std::span<const Array> inputs
 
 bool RefusesAlways(const Node& node, std::span<const Operand> operands, Memory& memory,
                    const std::function<Status(std::span<const Array>)>& run) {
-  return Trials(node, operands, memory, run).AllFail();
+  std::vector<Operand> tried(operands.begin(), operands.end());
+  const bool by_elements = std::ranges::any_of(tried, [&](const Operand& operand) {
+    return operand.free_elements && ElementsMatter(node, operand.given.dtype);
+  });
+  // Of elements no more than two are tried: what is refused for them and sizes together differs with sizes.
+  for (Operand& operand : tried) {
+    if (by_elements && !operand.IsFixed()) operand.free.assign(operand.free.size(), true);
+  }
+  return Trials(node, tried, memory, run).AllFail();
 }
 
 Status NoRequestHelps(const Status& said) {

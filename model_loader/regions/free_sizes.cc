@@ -335,7 +335,7 @@ bool SizeSearch::IsFreeAt(size_t input, size_t axis, const Try& refused) const {
 }
 
 bool SizeSearch::IsCertain(const Try& held) {
-  if (held.end.node < 0) return false;
+  if (held.end.node < 0) return held.end.status.code() == StatusCode::kFailedPrecondition;
   const Try refused = held;  // which another run may take out of refused_
   const Node& node = program_.graph().nodes[static_cast<size_t>(refused.end.node)];
   const StatusCode code = refused.end.status.code();

@@ -142,7 +142,8 @@ TEST_F(FreeSizesTest, AnotherRunHasOtherSizesWhereThereAreSuch) {
   const auto survey = SurveyOf(frames);
   ASSERT_THAT(survey, IsOk());
   EXPECT_TRUE(survey->shapes_follow);
-  const Shape &one = *survey->shapes[0], &other = *survey->other_shapes[0];
+  const auto x = static_cast<size_t>(program_->graph().inputs[0]);
+  const Shape &one = *survey->shapes[x], &other = *survey->other_shapes[x];
   EXPECT_NE(one[0], other[0]);
   EXPECT_NE(one[1], other[1]);
 }
@@ -193,6 +194,15 @@ TEST_F(FreeSizesTest, RefusesNothingThatSomeRequestCanDo) {
       .Node("Gather", {"t", "j"}, {"y"})
       .Output("y");
   EXPECT_FALSE(is_refused(indices));
+  OnnxBuilder parts;  // of lengths that the request gives
+  parts.Input("x", {7}).Int64Input("lengths", {3}).Node("Split", {"x", "lengths"}, {"a", "b", "c"}).Output("a");
+  parts.Output("b").Output("c");
+  EXPECT_FALSE(is_refused(parts));
+  OnnxBuilder counted;  // as many as an element says, and no size of an input does
+  counted.Input("x", {}).Int64s("none", {}, {0}).Int64s("one", {}, {1}).Int64s("shape", {2}, {3, 5});
+  counted.Node("Cast", {"x"}, {"n"}, {{"to", int64_t{7}}}).Node("Range", {"none", "n", "one"}, {"r"});
+  counted.Node("Reshape", {"r", "shape"}, {"y"}).Output("y");
+  EXPECT_FALSE(is_refused(counted));
   OnnxBuilder chosen;  // a branch that no input of zeros or ones leaves
   chosen.Input("x", {2}).Floats("limit", {}, {5}).Node("ReduceMax", {"x"}, {"top"}, {{"keepdims", int64_t{0}}});
   chosen.Node("Greater", {"top", "limit"}, {"high"}).Node("If", {"high"}, {"y"}).Output("y");
