@@ -64,8 +64,8 @@ TEST(SgemmTest, OnceItIsPreparedNoCodeIsGenerated) {
   }
 }
 
-// In a process of its own.
-TEST(MakeOnednnTest, WithoutRoomForCodeNothingIsMade) {
+// In a process of its own, and, by its suite's name, before other tests: products that are prepared need no room.
+TEST(MakeOnednnDeathTest, WithoutRoomForCodeNothingIsMade) {
 #if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers take address space of their own";
 #endif
