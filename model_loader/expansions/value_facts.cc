@@ -61,6 +61,22 @@ std::optional<Shape> BroadcastOf(const std::optional<Shape>& a, const std::optio
   return shape;
 }
 
+// Of com.microsoft's operators that a recogniser takes as they are: they stand between those that are written out.
+std::optional<Shape> OfMicrosoft(const Node& node, const ValueFacts& facts) {
+  constexpr size_t kTable = 2;
+  const std::string& op = node.op;
+  std::optional<Shape> shape = facts.Of(node.Input(0)).shape;
+  if (!shape) return std::nullopt;
+  if (op.ends_with("Gelu") || op.starts_with("Skip")) return shape;
+  if (op == "EmbedLayerNormalization" || op == "QEmbedLayerNormalization") {
+    const std::optional<Shape> table = facts.Of(node.Input(kTable)).shape;
+    shape->push_back(table && table->size() == 2 ? (*table)[1] : kUnknown);
+    return shape;
+  }
+  const bool is_product = op.find("MatMul") != std::string::npos || op == "Attention" || op == "QAttention";
+  return is_product ? Unknowns(shape->size()) : std::nullopt;
+}
+
 }  // namespace
 
 ValueFact ValueFacts::Of(int value) const {
@@ -135,7 +151,9 @@ std::optional<DType> ValueFacts::TypeOfResult(const Node& node) const {
 }
 
 std::optional<Shape> ValueFacts::ShapeOfResult(const Node& node) const {
+  if (node.domain == "com.microsoft") return OfMicrosoft(node, *this);
   if (!node.domain.empty()) return std::nullopt;
+  if (node.op == "Range") return Unknowns(1);
   const std::string& op = node.op;
   if (op == "Constant") {
     const Tensor* const tensor = ConstantOf(node.outputs[0]);

@@ -61,7 +61,7 @@ constexpr auto kRowsOfOthers = std::to_array<OnnxOperator>({
      kAnyInput,
      kExpanded},
     {{kMicrosoft, "DynamicQuantizeMatMul", 3, 5, 1, ""}, P::kNone, S::kRemoved, {1}, kNoInput},
-    {{kMicrosoft, "EmbedLayerNormalization", 7, 9, 3, "epsilon mask_index_type "},
+    {{kMicrosoft, "EmbedLayerNormalization", 1, 9, 3, "epsilon mask_index_type "},
      P::kNone,
      S::kByForm,
      {},

@@ -38,6 +38,11 @@ StatusOr<Form> InterpretSkipLayerNorm(Context& context) {
 StatusOr<Form> InterpretEmbedLayerNorm(Context& context) {
   constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4, kScale = 5, kShift = 6,
                    kMask = 7, kPositionIds = 8;
+  for (const size_t input : {kIds, kWords, kPositions, kScale, kShift}) {
+    if (!context.HasInput(input)) return context.Refuse("its input ", input, " is left out");
+  }
+  if (context.HasInput(kSegments) && !context.HasInput(kSegmentTable))
+    return context.Refuse("its segments have no table");
   SWIZZLE_ASSIGN_OR_RETURN(const Form words, EmbeddingOf(context, kWords, context.Input(kIds)));
   Positions every;
   every.view.dims = {Axes(), context.LengthAxis()};

@@ -73,6 +73,23 @@ TEST(ExpandTest, ProductsAreTurnedWhereTheRankIsKnown) {
   EXPECT_THAT(Execute(builder, {}), IsError(kMissing, "the rank of its operand is not known"));
 }
 
+// By itself, and behind what a recogniser of tokens takes as it is.
+TEST(ExpandTest, RanksAreKnownBehindEmbeddings) {
+  for (const char* input : {"ids", "rows"}) {
+    OnnxBuilder builder;
+    builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 4}).Counting("places", {9, 4}).Counting("one", {4});
+    builder.MicrosoftNode("EmbedLayerNormalization", {"ids", "", "words", "places", "", "one", "one"}, {"h"});
+    builder.MicrosoftNode("MultiHeadAttention", {"h", "h", "h"}, {"a"}, {{"num_heads", int64_t{2}}});
+    builder.MicrosoftNode("SkipLayerNormalization", {"h", "a", "one", "one"}, {"s"});
+    builder.MicrosoftNode("MultiHeadAttention", {"s", "s", "s"}, {"y"}, {{"num_heads", int64_t{2}}}).Output("y");
+    if (input == std::string("rows")) {
+      EXPECT_THAT(Execute(builder, {Tensor::Int64s({1, 2}, std::vector<int64_t>{1, 3})}), IsOk());
+    } else {
+      EXPECT_THAT(builder.Read(), IsOk());
+    }
+  }
+}
+
 TEST(ExpandTest, ConstantsHaveTheTypeOfWhatTheyMeet) {
   OnnxBuilder builder = Microsoft("QuickGelu", {2}, {"h"}, {{"alpha", 1.0f}});
   builder.graph().mutable_node(0)->mutable_output(0)->assign("g");
