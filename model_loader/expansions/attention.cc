@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "model_loader/expansions/attention_core.h"
+#include "model_loader/expansions/constant_weights.h"
 #include "model_loader/expansions/operators.h"
 
 namespace swizzle::expansions {
@@ -80,9 +81,23 @@ StatusOr<std::vector<int>> SplitBias(Site& site, size_t input) {
   if (!site.Has(input)) return std::vector<int>(3, kNoValue);
   const int bias = site.In(input);
   const int64_t all = site.SizeOf(bias, 0), queries = site.SizeOf(site.In(0), -1);
-  if (all > 0 && (queries <= 0 || all == 3 * queries)) return site.Split(bias, 0, 3, {all / 3, all / 3, all / 3});
-  if (all <= 2 * queries || queries <= 0) return Unimplemented("the sizes of its bias are not known");
-  return site.Split(bias, 0, 3, {queries, queries, all - 2 * queries});
+  std::vector<int64_t> sizes = {queries, queries, all - 2 * queries};
+  if (all > 0 && (queries <= 0 || all == 3 * queries)) {
+    sizes = {all / 3, all / 3, all / 3};
+  } else if (all <= 2 * queries || queries <= 0) {
+    return Unimplemented("the sizes of its bias are not known");
+  }
+  const Tensor* const constant = site.facts().ConstantOf(bias);
+  if (constant == nullptr) return site.Split(bias, 0, 3, sizes);
+  if (constant->shape.size() != 1) return InvalidArgument("its bias is ", ShapeText(constant->shape));
+  const std::vector<float> numbers = RealsOf(*constant);
+  std::vector<int> parts;
+  auto begin = numbers.begin();
+  for (const int64_t size : sizes) {
+    parts.push_back(site.Constant(TensorOf(constant->dtype, {size}, {begin, begin + size})));
+    begin += size;
+  }
+  return parts;
 }
 
 // Queries, keys and values in one, [batch, length, heads, 3, size].
