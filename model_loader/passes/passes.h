@@ -19,6 +19,11 @@ StatusOr<int> ResolveConstants(Graph& graph);
 // be free. Of graphs for the interpreter, too. An Add of 0 is taken to keep -0.
 StatusOr<int> RemoveNoOps(Graph& graph);
 
+// Constants that files hold in halves, doubles or bytes become FP32 where the graph casts or scales them, whatever
+// their size; so do rows that Gather takes of them, whose casts and scales by channels are done to the whole constant.
+// What DequantizeLinear scales by FP32 stays behind it, as others remember its whole numbers.
+StatusOr<int> WidenConstants(Graph& graph);
+
 // Products of whole numbers whose sums are made real numbers in operators of their own (semantics/integer_products.h)
 // become convolutions and products of real numbers, behind DequantizeLinear where their input has a constant scale.
 // Where the scale goes by the values (DynamicQuantizeLinear), the input is not rounded at all. A ConvInteger

@@ -23,6 +23,7 @@ StatusOr<int> RemoveNoOpsForPlan(Graph& graph) {
 constexpr Pass kPasses[] = {
     {"resolve_constants", ResolveConstants},
     {"remove_no_ops", RemoveNoOpsForPlan},
+    {"widen_constants", WidenConstants},
     {"unround_products", UnroundProducts},
     {"read_byte_inputs", ReadByteInputs},
     {"expand_transposed", ExpandTransposed},
@@ -65,6 +66,8 @@ StatusOr<Counts> RunOnSequences(Graph& graph) {
   SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
   SWIZZLE_RETURN_IF_ERROR(RemoveNoOpsForPlan(graph).status());
   SWIZZLE_RETURN_IF_ERROR(VerifyAfter("remove_no_ops", VerifyAnyShape(graph, FindSequenceOperator)));
+  SWIZZLE_RETURN_IF_ERROR(WidenConstants(graph).status());
+  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("widen_constants", VerifyAnyShape(graph, FindSequenceOperator)));
   SWIZZLE_ASSIGN_OR_RETURN(Counts counts, RecogniseSequences(graph));
   SWIZZLE_RETURN_IF_ERROR(VerifyAfter("recognise_sequences", Verify(graph)));
   return Run(kSequencePasses, graph, std::move(counts));

@@ -66,21 +66,9 @@ class Resolver {
     const Tensor *scales = products_.ConstantAt(node, 1), *zero_points = products_.ConstantAt(node, 2);
     if (scales == nullptr || (node.Input(2) != kNoValue && zero_points == nullptr)) return {};
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(node, "axis", 1));
-    if (graph_.IsConstant(node.inputs[0])) {
-      SWIZZLE_ASSIGN_OR_RETURN(const int real, products_.AddReal(node.inputs[0], *scales, zero_points, axis));
-      Replace(index, real);
-      return {};
-    }
-    // Rows of a table of whole numbers are rows of the table of real ones.
-    const int gather = rewriter_.Producer(node.inputs[0]);
-    if (gather < 0 || rewriter_.node(gather).op != "Gather" || rewriter_.SoleReader(node.inputs[0]) != index) return {};
-    const Node& look_up = rewriter_.node(gather);
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t gathered, IntAttribute(look_up, "axis", 0));
-    if (!graph_.IsConstant(look_up.inputs[0]) || gathered != 0 || scales->elements() != 1) return {};
-    SWIZZLE_ASSIGN_OR_RETURN(const int table, products_.AddReal(look_up.inputs[0], *scales, zero_points, 0));
-    rewriter_.SetInputs(gather, {table, look_up.inputs[1]});
-    graph_.values[look_up.outputs[0]].dtype = DType::kFloat32;
-    Replace(index, look_up.outputs[0]);
+    if (!graph_.IsConstant(node.inputs[0])) return {};
+    SWIZZLE_ASSIGN_OR_RETURN(const int real, products_.AddReal(node.inputs[0], *scales, zero_points, axis));
+    Replace(index, real);
     return {};
   }
 
