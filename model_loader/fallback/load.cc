@@ -24,6 +24,7 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
     SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
     SWIZZLE_RETURN_IF_ERROR(RemoveNoOps(graph).status());
   }
+  SWIZZLE_RETURN_IF_ERROR(UnroundProducts(graph).status());
   SWIZZLE_RETURN_IF_ERROR(ExpandTransposed(graph).status());
   SWIZZLE_RETURN_IF_ERROR(HoistRoundings(graph).status());
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Program> program, Program::Make(std::move(graph)));
@@ -42,6 +43,7 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> 
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, Nodes nodes) {
   if (IsCheckpoint(file)) {
     SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindFallbackOperator}));
+    SWIZZLE_RETURN_IF_ERROR(UnroundProducts(graph).status());
     return Program::Make(std::move(graph));
   }
   const ReadOptions options = ReadOptionsFor(file);

@@ -16,7 +16,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "AveragePool", 1, 1, 1, SWIZZLE_WINDOW_ATTRIBUTES "count_include_pad "},
     {kSwizzleDomain, "Clamp", 1, 1, 1, "low high "},
     {kSwizzleDomain, "Concat", 2, kMaxParts, 1, "of_planes sizes "},
-    {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high "},
+    {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high swizzle_by_position "},
     {kSwizzleDomain, "DepthToSpace", 1, 1, 1, "block places_first "},
     {kSwizzleDomain, "DepthwiseConv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "low high "},
     {kSwizzleDomain, "Embedding", 2, 2, 1, "offset "},

@@ -12,7 +12,7 @@
 namespace swizzle {
 
 // The domain of the canonical ops that passes produce and lowering consumes:
-//   Conv(x, weight [M,C/group,kh,kw], bias [M]?, residual?)  {window; group; low, high}
+//   Conv(x, weight [M,C/group,kh,kw], bias [M]?, residual?)  {window; group; low, high; swizzle_by_position?}
 //   DepthwiseConv(x, weight [C,1,kh,kw], bias [C]?, residual?)  {window; low, high}
 //   Affine(x, scale [C], shift [C])   y = x * scale + shift, per channel
 //   Add(a, b)  {low, high}            equal shapes

@@ -1,6 +1,7 @@
 // Gemm and MatMul: a linear layer is a 1x1 convolution on [batch, channels].
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/integer_products.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -58,6 +59,7 @@ Status BecomeLinear(NodeRewrite& rewrite, const Shape& input, int weight, int bi
   Node attributes;
   SetWindow(attributes, Window{});
   attributes.attributes["group"] = int64_t{1};
+  if (rewrite.node().attributes.contains(kByPosition)) attributes.attributes[kByPosition] = int64_t{1};
   std::vector<int> inputs = {rewrite.node().inputs[0], weight};
   if (bias != kNoValue) inputs.push_back(bias);
   return rewrite.Become("Conv", std::move(inputs), {input[0], rewrite.graph().ShapeOf(weight)[0]},

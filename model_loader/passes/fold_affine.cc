@@ -5,6 +5,7 @@
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/semantics/epilogues.h"
+#include "model_loader/semantics/integer_products.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -12,6 +13,10 @@ namespace {
 
 constexpr size_t kWeight = 1, kBias = 2;  // inputs of Conv and DepthwiseConv
 constexpr size_t kScale = 1, kShift = 2;  // inputs of Affine
+
+bool AreOnes(std::span<const float> scale) {
+  return std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
+}
 
 bool IsConvolution(const Node& node) { return Is(node, "Conv") || Is(node, "DepthwiseConv"); }
 
@@ -49,7 +54,8 @@ class AffineFolder {
       }
     }
     const int after = rewriter_.SoleReader(rewriter_.node(affine).outputs[0]);
-    if (after >= 0 && IsConvolution(rewriter_.node(after)) && PaddingAllows(affine, after)) {
+    if (after >= 0 && IsConvolution(rewriter_.node(after)) && PaddingAllows(affine, after) &&
+        WholesAllow(affine, after)) {
       FoldIntoNext(affine, after);
       ++count;
     }
@@ -121,8 +127,7 @@ class AffineFolder {
   // unscaled: the weight as it was.
   void ScaleWholes(int conv, std::span<const float> scale, std::span<const float> unscaled) {
     std::optional<WholeNumbers>& wholes = graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes;
-    const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
-    if (!wholes || ones) return;
+    if (!wholes || AreOnes(scale)) return;
     const Quantisation before = wholes->quantisation;
     if (!before.per_tensor() && wholes->axis != 0) return wholes.reset();
     Quantisation& after = wholes->quantisation;
@@ -152,8 +157,7 @@ class AffineFolder {
 
   // Whole numbers that the convolution's weight stood for are no longer what it is once its columns are scaled.
   void ForgetWholesUnlessOnes(int conv, std::span<const float> scale) {
-    const bool ones = std::ranges::all_of(scale, [](float number) { return number == 1.0f; });
-    if (!ones) graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes.reset();
+    if (!AreOnes(scale)) graph_.values[rewriter_.node(conv).inputs[kWeight]].wholes.reset();
   }
 
   // Every row of the table times s, plus t.
@@ -193,6 +197,11 @@ class AffineFolder {
     if (window.pad_top + window.pad_left + window.pad_bottom + window.pad_right == 0) return true;
     const auto shift = Floats(affine, kShift);
     return std::all_of(shift.begin(), shift.end(), [](float number) { return number == 0.0f; });
+  }
+
+  // What is quantised when it runs stays so: whole numbers do not outlive scales of columns.
+  bool WholesAllow(int affine, int conv) const {
+    return !graph_.nodes[conv].attributes.contains(kByPosition) || AreOnes(Floats(affine, kScale));
   }
 
   // W (x s + t) + b: every column of W times its s, and W t goes to b.

@@ -10,6 +10,7 @@
 #include "model_loader/network/validate_layer.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/functions.h"
+#include "model_loader/semantics/integer_products.h"
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
@@ -259,9 +260,10 @@ class Lowering {
     matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
     Weight weight;
     const auto& wholes = graph_.values[node.inputs[1]].wholes;
-    // Beside real activations whole numbers mean that these are quantised when they are read: only those over tokens
-    // are.
-    const bool reads_wholes = graph_.sequences || graph_.values[node.inputs[0]].wholes;
+    // Beside real activations whole numbers mean that these are quantised when they are read: those over tokens are,
+    // and those of which the node says so.
+    const bool reads_wholes =
+        graph_.sequences || graph_.values[node.inputs[0]].wholes || node.attributes.contains(kByPosition);
     if (wholes && reads_wholes && (wholes->quantisation.per_tensor() || wholes->axis == 0)) {
       weight.quantisation = wholes->quantisation;
     }

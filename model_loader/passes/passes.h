@@ -26,8 +26,9 @@ StatusOr<int> WidenConstants(Graph& graph);
 
 // Products of whole numbers whose sums are made real numbers in operators of their own (semantics/integer_products.h)
 // become convolutions and products of real numbers, behind DequantizeLinear where their input has a constant scale.
-// Where the scale goes by the values (DynamicQuantizeLinear), the input is not rounded at all. A ConvInteger
-// that reads an input of the graph takes its scale for 1.
+// Where the scale goes by the values (DynamicQuantizeLinear), the input is not rounded here: a scale of the whole
+// tensor would join what requests batches hold. Linear layers may round each position by itself when they run. A
+// ConvInteger that reads an input of the graph takes its scale for 1. Of graphs for the interpreter, too.
 StatusOr<int> UnroundProducts(Graph& graph);
 
 // Graph inputs of bytes that the graph only casts to FP32, or dequantises by one scale, become FP32 values that arrive

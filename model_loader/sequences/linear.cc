@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "model_loader/semantics/affine.h"
+#include "model_loader/semantics/integer_products.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
-#include "model_loader/sequences/whole_products.h"
 
 namespace swizzle::sequences {
 namespace {

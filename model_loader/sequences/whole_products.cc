@@ -1,6 +1,5 @@
 #include "model_loader/sequences/whole_products.h"
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -17,10 +16,10 @@ class Resolver {
 
   Status Run() {
     for (int i = 0; i < rewriter_.node_count(); ++i) {
-      if (rewriter_.IsErased(i)) continue;
-      const Node& node = rewriter_.node(i);
-      const Status status = node.domain.empty() ? Resolve(i) : ResolveFused(i);
-      if (!status.ok() && status.code() != StatusCode::kUnimplemented) return Annotate(status, Describe(node));
+      if (rewriter_.IsErased(i) || products_.Unround(i)) continue;
+      const std::string described = Describe(rewriter_.node(i));
+      const Status status = rewriter_.node(i).domain.empty() ? Resolve(i) : ResolveFused(i);
+      if (!status.ok() && status.code() != StatusCode::kUnimplemented) return Annotate(status, described);
     }
     rewriter_.Finish();
     return {};
@@ -31,7 +30,6 @@ class Resolver {
     const std::string& op = rewriter_.node(i).op;
     if (op == "QuantizeLinear") return QuantiseConstant(i);
     if (op == "DequantizeLinear") return Dequantise(i);
-    if (op == "MatMulInteger") return BecomeMatMul(i);
     if (op == "QLinearMatMul") return Unround(i, "MatMul");
     return {};
   }
@@ -39,8 +37,6 @@ class Resolver {
   // Of com.microsoft.
   Status ResolveFused(int i) {
     const std::string& op = rewriter_.node(i).op;
-    if (op == "DynamicQuantizeMatMul") return UnfuseDynamicMatMul(i);
-    if (op == "MatMulIntegerToFloat") return UnfuseMatMul(i);
     if (op == "QLinearAdd") return Unround(i, "Add");
     if (op == "QAttention") return BecomeAttention(i);
     if (op == "QEmbedLayerNormalization") return BecomeEmbedding(i);
@@ -85,42 +81,6 @@ class Resolver {
     rewriter_.SetInputs(index, std::move(inputs));
   }
 
-  Status BecomeMatMul(int index) {
-    const auto product = products_.Find(index);
-    if (!product) return BecomeProductOfActivations(index);
-    if (product->rounding.by_position) rewriter_.node(index).attributes[kByPosition] = int64_t{1};
-    return products_.BecomeReal(index, *product, "MatMul", product->rounding.read, 1);
-  }
-
-  // MatMulInteger of two activations that QuantizeLinear made whole -> Cast -> Mul: of the real numbers, which the walk
-  // knows to be rounded.
-  Status BecomeProductOfActivations(int index) {
-    const Node& node = rewriter_.node(index);
-    const auto a = products_.RoundingOf(node.inputs[0]), b = products_.RoundingOf(node.inputs[1]);
-    if (!a || !b || a->by_position || b->by_position) return {};
-    if (!products_.AreSame(node.Input(2), a->zero_point) || !products_.AreSame(node.Input(3), b->zero_point)) return {};
-    const int cast = products_.SoleReader(node.outputs[0], "Cast");
-    const int mul = cast < 0 ? -1 : products_.SoleReader(rewriter_.node(cast).outputs[0], "Mul");
-    if (mul < 0 || !MultipliesBy(mul, a->scale, b->scale)) return {};
-    BecomeReal(index, "MatMul", {a->read, b->read}, false);
-    rewriter_.TakeOutput(index, mul);
-    rewriter_.Erase(cast);
-    return {};
-  }
-
-  // Whether a Mul multiplies by the product of two numbers.
-  bool MultipliesBy(int mul, int a, int b) const {
-    const auto number = [this](int value) {
-      const bool is_number = graph_.IsConstant(value) && graph_.values[value].constant->elements() == 1 &&
-                             graph_.values[value].constant->dtype == DType::kFloat32;
-      return is_number ? graph_.values[value].constant->floats()[0] : std::nanf("");
-    };
-    const Node& node = graph_.nodes[mul];
-    const float product = number(a) * number(b);
-    const float factor = number(node.inputs[graph_.IsConstant(node.inputs[0]) ? 0 : 1]);
-    return std::abs(factor - product) <= 1e-5f * product;
-  }
-
   // Operands and results of QLinearMatMul and QLinearAdd stand alike: the numbers, their scale and zero point.
   static constexpr size_t kFirst = 0, kSecond = 3, kResult = 6;
 
@@ -153,46 +113,6 @@ class Resolver {
     std::vector<int> inputs = {real, node.inputs[kResult]};
     if (node.Input(kResult + 1) != kNoValue) inputs.push_back(node.inputs[kResult + 1]);
     rewriter_.SetInputs(index, std::move(inputs));
-    return {};
-  }
-
-  // A product with a bias, if there is one.
-  void BecomeLinear(int index, int x, int weight, int bias, bool by_position) {
-    rewriter_.node(index).domain.clear();
-    if (bias == kNoValue) {
-      BecomeReal(index, "MatMul", {x, weight}, by_position);
-    } else {
-      BecomeReal(index, "Gemm", {x, weight, bias}, by_position);
-    }
-  }
-
-  Status UnfuseDynamicMatMul(int index) {
-    constexpr size_t kA = 0, kB = 1, kBScale = 2, kBZero = 3, kBias = 4;
-    const Node& node = rewriter_.node(index);
-    const Tensor* zero_points;
-    const Tensor* const scales = products_.ConstantAt(node, kBScale);
-    if (products_.ConstantAt(node, kB) == nullptr || scales == nullptr ||
-        !products_.OptionalConstant(node, kBZero, zero_points))
-      return {};
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, products_.AddReal(node.inputs[kB], *scales, zero_points, 1));
-    BecomeLinear(index, node.inputs[kA], weight, node.Input(kBias), true);
-    return {};
-  }
-
-  Status UnfuseMatMul(int index) {
-    constexpr size_t kA = 0, kB = 1, kAScale = 2, kBScale = 3, kAZero = 4, kBZero = 5, kBias = 6;
-    const Node& node = rewriter_.node(index);
-    const auto rounding = products_.RoundingOf(node.inputs[kA]);
-    const Tensor* zero_points;
-    const Tensor* const scales = products_.ConstantAt(node, kBScale);
-    if (!rounding || products_.ConstantAt(node, kB) == nullptr || scales == nullptr) return {};
-    if (!products_.OptionalConstant(node, kBZero, zero_points) ||
-        !products_.AreSame(node.Input(kAScale), rounding->scale) ||
-        !products_.AreSame(node.Input(kAZero), rounding->zero_point)) {
-      return {};
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(const int weight, products_.AddReal(node.inputs[kB], *scales, zero_points, 1));
-    BecomeLinear(index, rounding->read, weight, node.Input(kBias), rounding->by_position);
     return {};
   }
 

@@ -99,10 +99,11 @@ def test_operator(op, dtype, tmp_path):
     inputs = build(op, dtype, file)
     expected = conformance_test.expected_outputs(file, inputs)['y']
     actual, said = conformance_test.run_model(file, inputs, tmp_path)
-    assert 'fallback' in said
+    is_linear = op == 'DynamicQuantizeMatMul'
+    assert ('fallback' in said) != is_linear, 'which is a linear layer that rounds each row by itself'
     assert actual['y'].dtype == expected.dtype and actual['y'].shape == expected.shape
     steps = numpy.abs(actual['y'].astype(numpy.float64) - expected)
     if expected.dtype == numpy.float32:
-        assert steps.max() < 1e-5 * numpy.abs(expected).max()
+        assert steps.max() < (1e-2 if is_linear else 1e-5) * numpy.abs(expected).max()
     else:
         assert steps.max() <= 1 and (steps != 0).mean() < 0.02

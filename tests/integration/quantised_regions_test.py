@@ -8,6 +8,7 @@ import numpy
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import conformance_test
 import make_architectures
@@ -31,14 +32,14 @@ def decibels(expected, actual):
     return 10 * numpy.log10(numpy.square(expected).sum() / max(noise, 1e-30))
 
 
-def check(file, inputs, folder, share):
+def check(file, inputs, folder, share, of='(conv|linear)_'):
     """That so many of its products are in whole numbers, no rounding is left to the interpreter, and outputs are right."""
     report = quantised_test.report_of(file)
     kernels = [kernel for region in report['regions'] for layer in region['layers'] for kernel in layer['kernels']]
-    products = [kernel for kernel in kernels if re.match('(conv|linear)_', kernel)]
+    products = [kernel for kernel in kernels if re.match(of, kernel)]
     assert len([kernel for kernel in products if '_u8' in kernel]) >= share * len(products), products
     norms = [kernel for kernel in kernels if kernel.startswith('layer_norm')]
-    assert not norms or any('_u8' in kernel for kernel in norms), 'norms may end in what products read'
+    assert of.startswith('linear') or not norms or any('_u8' in kernel for kernel in norms), 'norms may end in what products read'
     actual, said = regions_test.run_model(file, inputs, folder)
     left = re.search('operators="?([^ "]*)', said)
     assert not left or not re.search('QuantizeLinear|Erf', left.group(1)), said
@@ -53,6 +54,20 @@ def test_files_of_onnx_runtime(name, tmp_path):
     model, inputs = drawn(name)
     operators = ['Conv', 'Gemm', 'MatMul']
     check(quantised_test.quantise(model, tmp_path, inputs, op_types_to_quantize=operators), inputs, tmp_path, 0.8)
+
+
+@pytest.mark.parametrize('name', ('vit', 'swin', 'mobilevit'))
+@pytest.mark.parametrize('per_channel', (True, False))
+def test_products_quantised_when_they_run(name, per_channel, tmp_path):
+    """As ONNX Runtime's quantize_dynamic writes them."""
+    model, inputs = drawn(name)
+    onnx.save(model, tmp_path / 'real.onnx')
+    file = tmp_path / 'dynamic.onnx'
+    quantize_dynamic(tmp_path / 'real.onnx', file, weight_type=QuantType.QInt8, per_channel=per_channel,
+                     op_types_to_quantize=['Gemm', 'MatMul'])
+    actual = check(file, inputs, tmp_path, 0.8, of='linear_')
+    for output, array in conformance_test.expected_outputs(tmp_path / 'real.onnx', inputs).items():
+        assert decibels(array, actual[output]) > LEAST_TO_REAL, output
 
 
 def quantize(folder, inputs, *flags):
