@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kComputedElements = int64_t{1} << 26;
 // How often, on average, a graph may read its constants: each reader ends up with a copy.
 constexpr int64_t kMaxSharing = 8;
-constexpr int64_t kSharedForFree = int64_t{1} << 24;
+constexpr int64_t kSharedForFree = int64_t{1} << 28;
 constexpr int64_t kMaxRowElements = int64_t{1} << 31;
 
 struct Canonicaliser {
@@ -164,8 +164,8 @@ class Walk {
       for (int input : node.inputs) read += graph_.IsConstant(input) ? graph_.values[input].constant->elements() : 0;
     }
     if (read <= kMaxSharing * held + kSharedForFree) return {};
-    return InvalidArgument("the graph reads its ", held, " constant elements ", read / held,
-                           " times over; the limit is ", kMaxSharing);
+    return Unimplemented("the graph reads its ", held, " constant elements ", read / held,
+                         " times over; one plan takes ", kMaxSharing);
   }
 
   Status InferCanonical(int i) {
@@ -294,8 +294,8 @@ StatusOr<std::vector<int64_t>> NodeRewrite::KnownIntegers(size_t i, const char* 
 
 Status NodeRewrite::Spend(int64_t elements) const {
   if (elements > budget_) {
-    return InvalidArgument(Describe(node()), ": the graph makes more than ", kComputedElements,
-                           " elements of new constants");
+    return Unimplemented(Describe(node()), ": the graph makes more than ", kComputedElements,
+                         " elements of new constants");
   }
   budget_ -= elements;
   return {};

@@ -42,7 +42,7 @@ class NodeRewrite {
   // Whether there is such an input; cheaper.
   bool IsKnown(size_t i) const;
 
-  // Takes `elements` from the budget. INVALID_ARGUMENT if it is spent.
+  // Takes `elements` from the budget. UNIMPLEMENTED if it is spent: others may compute the graph.
   Status Spend(int64_t elements) const;
   // A new constant [values.size()] called after the node.
   StatusOr<int> AddFloats(const char* suffix, std::span<const float> values) const;

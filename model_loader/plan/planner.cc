@@ -29,6 +29,7 @@
 #include "model_loader/plan/prepared_weights.h"
 #include "model_loader/plan/run/device_plan.h"
 #include "model_loader/plan/run/host_plan.h"
+#include "model_loader/plan/share_weights.h"
 #include "model_loader/plan/weight_facts.h"
 
 namespace swizzle {
@@ -148,22 +149,24 @@ class Planner {
     const bool more = std::ranges::any_of(wanted_, [&](const WantedForm& form) {
       return form.layer == layer || candidates_[form.layer][form.candidate].norm == static_cast<int>(layer);
     });
-    if (const int weight = network_.layers[layer].weight; weight >= 0 && !more && !keeps_weights_) {
+    const int weight = network_.layers[layer].weight;
+    if (weight >= 0 && !more && !keeps_weights_ && std::ranges::count(network_.layers, weight, &Layer::weight) == 1) {
       network_.weights[weight] = Weight{};
     }
     return absl::OkStatus();
   }
 
   // Of all layers, by as many threads as the plan has: nothing else takes so long before a model is ready. A device's
-  // are copied to it by one.
+  // are copied to it by one. Layers that read one weight share its form.
   Status PrepareCommonForms() {
+    const std::vector<size_t> first = FirstOfAlike(network_);
     std::atomic<size_t> next = 0;
     Mutex mutex;
     Status status;  // of the first that failed
     int64_t done = 0;
     const auto work = [&] {
       for (size_t layer = next++; layer < candidates_.size(); layer = next++) {
-        const Status prepared = PrepareCommonForm(layer);
+        const Status prepared = first[layer] == layer ? PrepareCommonForm(layer) : Status();
         const MutexLock lock(mutex);
         status.Update(prepared);
         if (!status.ok()) return;
@@ -178,6 +181,11 @@ class Planner {
     }
     work();
     for (std::future<void>& other : others) other.get();
+    for (size_t layer = 0; layer < candidates_.size() && status.ok(); ++layer) {
+      const Candidate& candidate = candidates_[layer][common_[layer]];
+      const bool shared = first[layer] != layer && candidate.norm < 0 && weights_.Share(layer, candidate, first[layer]);
+      if (first[layer] != layer && !shared) status = PrepareCommonForm(layer);
+    }
     return status;
   }
 
@@ -374,6 +382,9 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   return MakePlan(materials, backend, options);
 }
 
-PlanMaterials::PlanMaterials(Network of) : network(std::move(of)) { FuseLayers(network); }
+PlanMaterials::PlanMaterials(Network of) : network(std::move(of)) {
+  FuseLayers(network);
+  ShareWeights(network);
+}
 
 }  // namespace swizzle

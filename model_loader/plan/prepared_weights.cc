@@ -1,6 +1,7 @@
 #include "model_loader/plan/prepared_weights.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace swizzle {
@@ -42,6 +43,14 @@ StatusOr<SharedWeight> PreparedWeights::FromOthers(size_t layer, const Candidate
   if (form == nullptr || !others_.other_planes) return form;
   if (candidate.kernel->for_plane == nullptr) return nullptr;
   return candidate.kernel->for_plane(form, problem);
+}
+
+bool PreparedWeights::Share(size_t layer, const Candidate& candidate, size_t with) {
+  if (Holds(layer, candidate)) return true;
+  SharedWeight form = Find(with, candidate);
+  if (form == nullptr) return false;
+  layers_[layer].push_back({candidate, std::move(form)});
+  return true;
 }
 
 bool PreparedWeights::FollowOthers(size_t layer, Candidate& candidate) const {
@@ -92,8 +101,13 @@ int64_t PreparedWeights::shared_bytes() const {
 }
 
 int64_t PreparedWeights::bytes() const {
+  std::set<const PackedWeight*> seen;
   int64_t all = 0;
-  for (size_t layer = 0; layer < layers_.size(); ++layer) all += bytes(layer);
+  for (const std::vector<Form>& forms : layers_) {
+    for (const Form& form : forms) {
+      if (seen.insert(form.weight.get()).second) all += static_cast<int64_t>(form.weight->bytes());
+    }
+  }
   return all;
 }
 

@@ -30,6 +30,9 @@ class PreparedWeights {
   Status Prepare(size_t layer, const Candidate& candidate, const Weight& weight, const Problem& problem);
   // The same of a form that the others hold, which are of other planes; false where they hold none that does.
   StatusOr<bool> PrepareFromOthers(size_t layer, const Candidate& candidate, const Problem& problem);
+  // The form of another layer, which reads the same weight for the same problem, becomes this layer's; whether it holds
+  // one for this kernel.
+  bool Share(size_t layer, const Candidate& candidate, size_t with);
   // Whether the others, of other planes, hold a form for this kernel, whatever its blocking, which is then the
   // candidate's.
   bool FollowOthers(size_t layer, Candidate& candidate) const;
@@ -47,8 +50,8 @@ class PreparedWeights {
   bool Holds(size_t layer, const Candidate& candidate) const;
 
   int64_t bytes(size_t layer) const;  // of all forms of its weight
-  int64_t bytes() const;
-  int64_t shared_bytes() const;  // of these, what the others held already
+  int64_t bytes() const;              // of all layers; what they share counts once
+  int64_t shared_bytes() const;       // of these, what the others held already
 
  private:
   struct Form {

@@ -20,6 +20,14 @@ class ContentSink final : public PartSink {
   uint64_t hash = 0;
 };
 
+void AddMatrix(const Weight& weight, ContentSink& sink) {
+  sink.Scalar("format", static_cast<int64_t>(weight.format()));
+  sink.Scalar("rows", weight.rows());
+  sink.Scalar("columns", weight.cols());
+  weight.matrix.Write(sink);
+  sink.Add(std::as_bytes(std::span(weight.bias)));
+}
+
 }  // namespace
 
 WeightFacts::WeightFacts(const Network& network) : position_limit(network.LookupLimit(-1)) {
@@ -38,6 +46,17 @@ WeightFacts WeightFacts::None(const Network& network) {
   return none;
 }
 
+uint64_t WeightHash(const Weight& weight) {
+  ContentSink sink;
+  AddMatrix(weight, sink);
+  sink.Scalar("is quantised", weight.quantisation ? 1 : 0);
+  if (!weight.quantisation) return sink.hash;
+  sink.Scalar("type", static_cast<int64_t>(weight.quantisation->dtype));
+  sink.Add(std::as_bytes(std::span(weight.quantisation->scales)));
+  sink.Add(std::as_bytes(std::span(weight.quantisation->zero_points)));
+  return sink.hash;
+}
+
 uint64_t ContentHash(const Network& network) {
   ContentSink sink;
   for (const Layer& layer : network.layers) {
@@ -45,12 +64,7 @@ uint64_t ContentHash(const Network& network) {
     sink.Scalar("operator", static_cast<int64_t>(layer.op));
     sink.Scalar("has a weight", has_weight ? 1 : 0);
     if (!has_weight) continue;
-    const Weight& weight = network.weights[layer.weight];
-    sink.Scalar("format", static_cast<int64_t>(weight.format()));
-    sink.Scalar("rows", weight.rows());
-    sink.Scalar("columns", weight.cols());
-    weight.matrix.Write(sink);
-    sink.Add(std::as_bytes(std::span(weight.bias)));
+    AddMatrix(network.weights[layer.weight], sink);
   }
   return sink.hash;
 }

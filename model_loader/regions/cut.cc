@@ -5,9 +5,11 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <tuple>
 
 #include "model_loader/passes/canonicalise.h"
+#include "model_loader/regions/likeness.h"
 
 namespace swizzle::regions {
 namespace {
@@ -20,6 +22,7 @@ class Cutter {
       : graph_(graph),
         survey_(survey),
         backend_(backend),
+        likeness_(graph, survey),
         is_candidate_(std::move(is_candidate)),
         forms_(graph.nodes.size()),
         levels_(graph.nodes.size()) {
@@ -84,18 +87,21 @@ class Cutter {
     return form == Form::kImages ? Shape{shape[0]} : Shape(shape.begin(), shape.end() - 1);
   }
 
-  bool FitsIdiom(const Idiom& idiom, Form form) const {
+  bool FitsIdiom(const Idiom& idiom, Form form) {
     const bool is_plane = survey_.shapes[static_cast<size_t>(idiom.input)].has_value() &&
                           IsActivation(survey_, idiom.input, form) && IsActivation(survey_, idiom.output, form);
     return is_plane && IsComputed(MakeRegion(graph_, survey_, form, idiom.nodes));
   }
 
-  bool IsComputed(const Region& region) const {
+  // Regions that are alike are asked about once.
+  bool IsComputed(const Region& region) {
+    const auto [computed, is_new] = computed_.try_emplace(likeness_.Of(region), false);
+    if (!is_new) return computed->second;
     const StatusOr<Network> network = NetworkOf(graph_, survey_, region);
-    return network.ok() && backend_.computes(*network);
+    return computed->second = network.ok() && backend_.computes(*network);
   }
 
-  bool Fits(size_t index, Form form) const {
+  bool Fits(size_t index, Form form) {
     const Node& node = graph_.nodes[index];
     if (!is_candidate_[index]) return false;
     if (const Idiom* const idiom = survey_.IdiomOf(index)) return FitsIdiom(*idiom, form);
@@ -185,6 +191,8 @@ class Cutter {
   const Graph& graph_;
   const Survey& survey_;
   const CutFor& backend_;
+  Likeness likeness_;
+  std::map<std::string, bool> computed_;  // by likeness
   const std::vector<bool> is_candidate_;  // by node: whether it may be of a region
   std::map<int, size_t> makers_;          // value -> node
   std::vector<Form> forms_;               // by node

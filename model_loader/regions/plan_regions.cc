@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "model_loader/regions/attention.h"
 #include "model_loader/regions/cut.h"
 #include "model_loader/regions/largest_batch.h"
+#include "model_loader/regions/likeness.h"
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
 #include "model_loader/regions/row_planner.h"
@@ -25,15 +27,22 @@ namespace {
 // Of a step of a recurrent node.
 constexpr int64_t kMostSteppedRows = 64;
 
-// Whether nodes read constants so often that copying them for each took forever.
+// Whether nodes read constants so often that copying them for each took forever. Those that are alike copy them once.
 bool ReadsTooOften(const Graph& graph, const Survey& survey) {
   constexpr int64_t kMostTimes = 8, kFree = int64_t{1} << 26;  // the latter in bytes
   int64_t held = 0, read = 0;
   for (const auto& known : survey.known) held += known.second.bytes();
-  for (const Node& node : graph.nodes) {
-    for (const int input : node.inputs) {
+  Likeness likeness(graph, survey);
+  std::set<std::string> seen;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    int64_t bytes = 0;
+    for (const int input : graph.nodes[n].inputs) {
       const auto found = survey.known.find(input);
-      if (found != survey.known.end()) read += found->second.bytes();
+      if (found != survey.known.end()) bytes += found->second.bytes();
+    }
+    const bool counts = bytes > 0 && graph.nodes[n].outputs[0] != kNoValue;
+    if (counts && seen.insert(likeness.Of(MakeRegion(graph, survey, Form::kNone, {static_cast<int>(n)}))).second) {
+      read += bytes;
     }
   }
   return read > kMostTimes * held + kFree;
@@ -57,7 +66,8 @@ class RegionPlanner {
         survey_(survey),
         place_(backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice),
         backend_(backends.device == nullptr ? backends.host : *backends.device),
-        options_(options) {}
+        options_(options),
+        likeness_(graph_, survey_) {}
 
   std::vector<Region> Cut(const std::vector<int>& nodes) const {
     // The host has kernels for all that lowering makes.
@@ -121,7 +131,7 @@ class RegionPlanner {
 
   std::vector<RegionTuner::Tunable> tunables;
   fallback::Division division;
-  std::vector<std::shared_ptr<const PlannedRegion>> planned;
+  std::vector<std::shared_ptr<const PlannedRegion>> planned, again;  // RegionalProgram::regions, again
   std::vector<std::shared_ptr<const fallback::Part>> recurrences;
   std::vector<std::string> refusals;  // of regions that were to be planned
 
@@ -138,7 +148,18 @@ class RegionPlanner {
     return false;
   }
 
+  // Regions that are alike have one plan, and one reason why there is none.
   bool Plans(const Region& region) {
+    const auto [alike, is_new] = alike_.try_emplace(likeness_.Of(region), nullptr);
+    if (is_new && !PlansFirst(region, alike->second)) return false;
+    if (alike->second == nullptr) return false;
+    if (!is_new) again.push_back(alike->second);
+    division.parts.push_back({region.nodes, region.inputs, region.outputs, alike->second, TakesAll(region)});
+    return true;
+  }
+
+  // Makes `planned_as`, if there can be one.
+  bool PlansFirst(const Region& region, std::shared_ptr<const PlannedRegion>& planned_as) {
     StatusOr<Network> network = NetworkOf(graph_, survey_, region);
     if (!network.ok()) return Refused(network.status());
     const bool takes_all = TakesAll(region);
@@ -149,8 +170,7 @@ class RegionPlanner {
     if (!plan.ok()) return Refused(plan.status());
     std::shared_ptr<ShapePlans> others;
     if (!takes_all) others = OthersOf(region, *plan, content);
-    auto made = Keep(region.form, *std::move(plan), std::move(others));
-    division.parts.push_back({region.nodes, region.inputs, region.outputs, std::move(made), takes_all});
+    planned_as = Keep(region.form, *std::move(plan), std::move(others));
     return true;
   }
 
@@ -216,6 +236,8 @@ class RegionPlanner {
   const fallback::Place place_;
   Backend& backend_;
   const PlanOptions& options_;
+  Likeness likeness_;
+  std::map<std::string, std::shared_ptr<const PlannedRegion>> alike_;  // by likeness; null: refused
   bool tunable_ = false;
   TuningCache* shared_times_ = nullptr;
   const std::shared_ptr<PlanStore> store_ = std::make_shared<PlanStore>();
@@ -295,6 +317,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);
+  made.program.again = std::move(planner.again);
   made.program.recurrences = std::move(planner.recurrences);
   made.program.refusals = std::move(planner.refusals);
   made.program.run_memory = survey.memory;
@@ -335,7 +358,9 @@ TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, con
 
 int RegionalProgram::layers() const {
   size_t layers = 0;
-  for (const auto& region : regions) layers += region->plan()->report().layers.size();
+  for (const auto* const places : {&regions, &again}) {
+    for (const auto& region : *places) layers += region->plan()->report().layers.size();
+  }
   return static_cast<int>(layers);
 }
 
@@ -348,7 +373,7 @@ std::string RegionalProgram::OperatorCounts() const {
 }
 
 std::string RegionalProgram::Text() const {
-  return Concat("regions: ", regions.size(), " planned (", layers(), " layers), ", interpreted_nodes(),
+  return Concat("regions: ", region_count(), " planned (", layers(), " layers), ", interpreted_nodes(),
                 " interpreted nodes");
 }
 

@@ -32,8 +32,10 @@ struct RegionBackends {
 // A program with its regions. Value type; what it holds is immutable.
 struct RegionalProgram {
   std::shared_ptr<const fallback::Program> program;
-  // In the order of their first nodes, then what recurrent nodes multiply (recurrence.h).
+  // In the order of their first nodes, one for all that are alike (likeness.h), then what recurrent nodes multiply
+  // (recurrence.h).
   std::vector<std::shared_ptr<const PlannedRegion>> regions;
+  std::vector<std::shared_ptr<const PlannedRegion>> again = {};         // of these, what runs at further places
   std::string unplanned;                                                // why there are none; empty where there are
   std::vector<std::string> refusals;                                    // why regions were not planned as a whole
   fallback::RunMemory run_memory = {};                                  // of a run node by node, as far as is known
@@ -45,7 +47,8 @@ struct RegionalProgram {
   int unplanned_layers = 0;        // nodes with weights that no region has
   Status refusal = {};             // an error: no request can be computed, and whose fault that is
 
-  int layers() const;                // of all regions
+  size_t region_count() const { return regions.size() + again.size(); }
+  int layers() const;                // of all regions, at all places
   size_t interpreted_nodes() const;  // on the host, for elements rather than shapes where it runs on a device
   std::string OperatorCounts() const;
   int device_nodes() const { return on_device == nullptr ? 0 : on_device->placement().device_nodes; }

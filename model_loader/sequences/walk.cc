@@ -57,11 +57,11 @@ Status Walk::Step(const Node& node) {
 
 // What readers share each gets a copy of, so many times at most: as in the pass Canonicalise.
 Status Walk::CheckSpent(const Node& node) const {
-  constexpr int64_t kMaxSharing = 8, kFree = int64_t{1} << 24;
+  constexpr int64_t kMaxSharing = 8, kFree = int64_t{1} << 28;
   const int64_t spent = context_.out().spent();
   if (spent <= kMaxSharing * held_ + kFree) return {};
-  return InvalidArgument(Describe(node), ": the graph makes ", spent, " elements of new constants out of ", held_,
-                         "; the limit is ", kMaxSharing, " times that");
+  return Unimplemented(Describe(node), ": the graph makes ", spent, " elements of new constants out of ", held_,
+                       "; one plan takes ", kMaxSharing, " times that");
 }
 
 // Weights go once nobody reads them any more, so that none is held twice for long.

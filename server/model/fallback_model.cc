@@ -311,7 +311,7 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
       {"swizzle_fallback", regional.regions.empty() ? "all" : "parts"},
       {"swizzle_fallback_reason", reason},
       {"swizzle_fallback_nodes", regional.OperatorCounts()},
-      {"swizzle_regions", std::to_string(regional.regions.size())},
+      {"swizzle_regions", std::to_string(regional.region_count())},
       {"swizzle_stored_bytes", std::to_string(facts.stored_bytes)},
       {"swizzle_device",
        regional.on_device == nullptr ? backend.device_name() : regional.on_device->device().device_name()},

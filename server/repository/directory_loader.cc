@@ -284,7 +284,7 @@ class DirectoryLoader {
         {{"model", name_},
          {"version", version_},
          {"reason", reason},
-         {"regions", static_cast<int64_t>(regional.regions.size())},
+         {"regions", static_cast<int64_t>(regional.region_count())},
          {"layers", regional.layers()},
          {"nodes", static_cast<int64_t>(regional.interpreted_nodes())},
          {"operators", regional.OperatorCounts()},

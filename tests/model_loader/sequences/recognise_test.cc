@@ -256,15 +256,16 @@ TEST(RecogniseSequencesTest, LeavesOutWhatNothingReads) {
   EXPECT_EQ(graph->nodes.size(), 2u);
 }
 
-// Each node shares one large constant with the others and would make a copy of it.
+// Each node shares one large constant with the others and would make a copy of it: layers of a model may, until copies
+// are more than a gigabyte. Others may run what is refused for that.
 TEST(RecogniseSequencesTest, BoundsCopiesOfConstants) {
   constexpr int64_t kChannels = 1 << 10;
   OnnxBuilder builder;
   builder.Int64Input("ids", {-1, -1}).Counting("words", {2, kChannels}).Counting("w", {kChannels, kChannels});
   builder.Node("Gather", {"words", "ids"}, {"x0"});
-  for (int i = 0; i < 40; ++i) builder.Node("MatMul", {Concat("x", i), "w"}, {Concat("x", i + 1)});
-  EXPECT_THAT(Recognised(builder.Output("x40")).status(),
-              IsError(StatusCode::kInvalidArgument, "elements of new constants"));
+  for (int i = 0; i < 280; ++i) builder.Node("MatMul", {Concat("x", i), "w"}, {Concat("x", i + 1)});
+  EXPECT_THAT(Recognised(builder.Output("x280")).status(),
+              IsError(StatusCode::kUnimplemented, "elements of new constants"));
 }
 
 TEST(RecogniseSequencesTest, SurvivesFlippedBits) {
