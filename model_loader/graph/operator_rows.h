@@ -330,7 +330,7 @@ inline constexpr auto kOnnxRows = std::to_array<OnnxOperator>({
     {{"", "Tanh", 1, 1, 1, ""}, P::kComputed, S::kByElement, {6, 0, R::kElementwise}, kNoInput},
     {{"", "TensorScatter", 2, 3, 1, "axis mode "}, P::kNone, S::kNone, {24, 0, R::kUnknown}, kNoInput},
     {{"", "ThresholdedRelu", 1, 1, 1, "alpha "}, P::kNone, S::kNone, {10, 0, R::kElementwise}, kNoInput},
-    {{"", "Tile", 2, 2, 1, ""}, P::kNone, S::kNone, {6, 0, R::kMoved}, By(1, 2)},
+    {{"", "Tile", 2, 2, 1, ""}, P::kNone, S::kNone, {6, 0, R::kMoved}, By(1)},
     {{"", "TopK", 1, 2, 2, "axis k largest sorted "}, P::kNone, S::kNone, {6, 0, R::kAxis}, By(1)},
     {{"", "Transpose", 1, 1, 1, "perm "}, P::kComputed, S::kByForm, {6, 0, R::kMoved}, kNoInput},
     {{"", "Trilu", 1, 2, 1, "upper "}, P::kNone, S::kByForm, {14, 0, R::kAxis}, kNoInput},
