@@ -286,7 +286,7 @@ std::optional<DType> ResultType(const SymbolicNode& node, size_t output) {
   if (output > 0 && op != "Split") return std::nullopt;
   if (IsAmong(kOfTruth, op)) return DType::kBool;
   if (IsAmong(kOfPlaces, op)) return DType::kInt64;
-  if (op == "Cast") {
+  if (op == "Cast" || op == "BitCast") {
     const StatusOr<DType> to = CastType(node.node());
     return to.ok() ? std::optional(*to) : std::nullopt;
   }
