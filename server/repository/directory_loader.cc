@@ -230,7 +230,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);
     claim_.LimitRuns();
-    const fallback::Limits limits{.budget = claim_.runs()};
+    fallback::Limits limits{.budget = claim_.runs()};
     SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made,
                              RegionsWhere(WithServedInputs(std::move(model.program), spec), spec, limits));
     LogRegions(model.reason, made.program);

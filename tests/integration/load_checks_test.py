@@ -68,13 +68,13 @@ def served(tmp_path_factory):
                                                    ('N', 1, 'T'), {'w': weight(8, 1, 400)}))
     repository.file('configured', 'model.onnx', model(
         [node('Reshape', 'x s', 'h'), node('MatMul', 'h w', 'p'), node('Tan', 'p', 'y')], ('N', 'H', 'W'),
-        {'s': numpy.array([0, 17 * 19]), 'w': weight(17 * 19, 8)}))
+        {'s': numpy.array([0, 17 * 19]), 'w': weight(17 * 19, 8)}, result=('N', 8)))
     repository.config('configured', 'input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 17, 19 ] } ]')
     repository.file('branches', 'model.onnx', branches())
     repository.file('interpreted', 'model.onnx', model(
         [node('Cast', 'x', 'c', to=TensorProto.INT64), node('Range', 'zero c one', 'r'),
          node('Cast', 'r', 'f', to=TensorProto.FLOAT), node('Reshape', 'f s', 'm'), node('MatMul', 'm w', 'y')], (),
-        {'zero': numpy.int64(7), 'one': numpy.int64(2), 's': numpy.array([2, 8]), 'w': weight(8, 4)}))
+        {'zero': numpy.int64(7), 'one': numpy.int64(2), 's': numpy.array([2, 8]), 'w': weight(8, 4)}, result=(2, 4)))
     server = Server(repository, directory, *QUICK_START, '--ready=any')
     try:
         yield server
