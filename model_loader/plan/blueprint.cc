@@ -81,6 +81,9 @@ void SetLargest(int64_t most, std::vector<BucketChoice>& buckets) {
   buckets.back().most = most;
 }
 
+// No kernel solves such a layer, whatever its extents.
+bool OnlyRenames(const Layer& layer) { return TraitsOf(layer.op).Has(OpTraits::kOnlyRenames); }
+
 // What nobody asks for of a plan that is one of many.
 void DropNames(Network& network) {
   for (NetworkValue& value : network.values) value.name = std::string();
@@ -109,6 +112,7 @@ Blueprint::Blueprint(Backend& backend, RunSettings settings, Network network, st
 }
 
 std::vector<Candidate> Blueprint::Accepting(const Network& network, size_t layer) const {
+  if (OnlyRenames(network.layers[layer])) return rows_[layer];
   std::vector<Candidate> rows;
   const Problem problem = LayerProblem(network, network.layers[layer], 1, settings_.threads);
   for (const Candidate& row : rows_[layer]) {
@@ -125,6 +129,10 @@ StatusOr<Blueprint::Decision> Blueprint::Decide(const Network& network, int64_t 
   for (size_t i = 0; i < rows_.size(); ++i) {
     rows.push_back(Accepting(network, i));
     if (rows.back().empty()) return Unimplemented("no kernel with the form that is held takes a layer's extents");
+    if (OnlyRenames(network.layers[i])) {
+      for (Candidate& row : rows.back()) row.microseconds.assign(sizes.size(), 0.0);
+      continue;
+    }
     const WeightShape* const weight = network.layers[i].weight < 0 ? nullptr : &shapes_[i];
     for (const BatchSize size : sizes) {
       const Problem problem = LayerProblem(network, network.layers[i], size, settings_.threads);
@@ -147,6 +155,7 @@ StatusOr<Blueprint::Decision> Blueprint::Decide(const Network& network, int64_t 
 bool Blueprint::Follow(const Network& network, int64_t max_batch, Decision& decision) const {
   SetLargest(max_batch, decision);
   for (size_t i = 0; i < rows_.size(); ++i) {
+    if (OnlyRenames(network.layers[i])) continue;
     const Problem problem = LayerProblem(network, network.layers[i], 1, settings_.threads);
     const auto accepts = [&](const Candidate& row) {
       return row.kernel == nullptr || row.kernel->accepts(AsRowSolves(*row.kernel, problem));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -123,6 +124,22 @@ TEST_F(RowPlannerTest, LinesBecomeVectorsOfAnyLength) {
   ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
   for (int64_t width = 1; width < 90; width += 3) ExpectSame(regional, {{2, 3, 8, width}});
   EXPECT_EQ(backend_.streams, 0);
+  EXPECT_EQ(backend_.prepared, 0);
+}
+
+// A signal is a plane of one row between layers that no kernel solves.
+TEST_F(RowPlannerTest, SignalsOfAnyLengthAreRenamedToPlanes) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1}).Int64s("axis", {1}, {1});
+  builder.Floats("w1", {16, 1, 8}, Weights(16 * 8)).Floats("w2", {16, 16, 3}, Weights(16 * 48));
+  builder.Node("Unsqueeze", {"x", "axis"}, {"u"});
+  builder.Node("Conv", {"u", "w1"}, {"c"}, {{"strides", std::vector<int64_t>{4}}}).Node("Relu", {"c"}, {"r"});
+  builder.Node("Conv", {"r", "w2"}, {"y"}, {{"pads", std::vector<int64_t>{1, 1}}}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  const auto plan = regional.regions[0]->plan();
+  EXPECT_NE(std::ranges::find(plan->network().layers, Op::kReshape, &Layer::op), plan->network().layers.end());
+  for (int64_t length = 8; length < 300; length += 21) ExpectSame(regional, {{2, length}});
   EXPECT_EQ(backend_.prepared, 0);
 }
 
