@@ -235,6 +235,7 @@ class Removal {
   bool KeepsSize(const SymbolicNode& node) {
     const auto mode = StringAttribute(node.node(), "coordinate_transformation_mode", "");
     if (!mode.ok() || *mode == "tf_crop_and_resize") return false;
+    if (node.node().attributes.contains("scales")) return false;  // of old opsets, whatever its inputs say
     const bool old = node.node().op == "Upsample" || node.size() == 2;
     const int scales = node.node().Input(old ? 1 : 2);
     if (scales != kNoValue && graph_.IsConstant(scales) && graph_.values[scales].constant->elements() > 0) {

@@ -61,10 +61,13 @@ Result Moved(const SymbolicNode& node) {
   return made;
 }
 
-// Sizes fit into 32 bits; of numbers that don't, nothing is said.
+// Whether the number is what 32 bits hold of it, where it has so many. Sizes fit into them, and so do a few thousand
+// times a size: elements of more could not be held. Of what is larger nothing is said.
 bool Fits(const SymbolicInt& value, std::optional<DType> dtype) {
+  constexpr int64_t kMostTimes = 1 << 16;
+  if (dtype == DType::kInt64) return true;
   const auto number = value.Number();
-  return dtype == DType::kInt64 || !number || *number == Wrapped(*number, DType::kInt32);
+  return number ? *number == Wrapped(*number, DType::kInt32) : value.LargestFactor() <= kMostTimes;
 }
 
 Result Casted(const SymbolicNode& node) {

@@ -1,6 +1,8 @@
 #include "model_loader/semantics/symbolic_int.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -16,6 +18,14 @@ constexpr size_t kMostTerms = 8, kMostPowers = 8;
 std::optional<int64_t> SymbolicInt::Number() const {
   if (terms_.empty()) return 0;
   return terms_.size() == 1 && terms_.front().symbols.empty() ? std::optional(terms_.front().factor) : std::nullopt;
+}
+
+int64_t SymbolicInt::LargestFactor() const {
+  int64_t largest = 0;
+  for (const Term& term : terms_) {
+    if (!term.symbols.empty()) largest = std::max(largest, std::abs(std::max(term.factor, -INT64_MAX)));
+  }
+  return largest;
 }
 
 std::string SymbolicInt::Text() const {

@@ -24,6 +24,8 @@ class SymbolicInt {
   // Nothing where it depends on symbols.
   std::optional<int64_t> Number() const;
   bool Is(int64_t number) const { return Number() == number; }
+  // The largest number, by its distance from 0, that a product of symbols is multiplied by; 0 where there is none.
+  int64_t LargestFactor() const;
   std::string Text() const;  // "2*s1*s1+s3+5"
   bool operator==(const SymbolicInt&) const = default;
 

@@ -11,6 +11,7 @@ namespace swizzle {
 namespace {
 
 constexpr int64_t kMostElements = 64;
+constexpr size_t kMostRank = 16;  // of a chain of Gathers each may have twice the rank of the one before
 
 const SymbolicValue kAbsent;
 
@@ -131,7 +132,11 @@ void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
       made.shape = ResultShape(node, output, symbols_);
     }
     if (output == 0) made.elements = ResultElements(node, symbols_);
-    if (made.elements && static_cast<int64_t>(made.elements->values.size()) > kMostElements) made.elements.reset();
+    if (made.shape && made.shape->size() > kMostRank) made.shape.reset();
+    if (made.elements && (static_cast<int64_t>(made.elements->values.size()) > kMostElements ||
+                          made.elements->shape.size() > kMostRank)) {
+      made.elements.reset();
+    }
     const std::string& op = node.node().op;
     if (op == "Shape" && node.Int("start", 0) == 0 && !node.node().attributes.contains("end")) {
       made.shape_of = node.In(0).alike;

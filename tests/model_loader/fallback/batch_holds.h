@@ -17,14 +17,15 @@ namespace swizzle::testing {
 using Attributes = std::map<std::string, Attribute>;
 using Ints = std::vector<int64_t>;
 
-// Whether the rows of `builder`, with an output of this shape, are proven to be independent.
+// Whether the rows of `builder`, with an output of this shape, are proven to be independent, all of its nodes being
+// there.
 inline bool Holds(OnnxBuilder& builder, const Shape& output) {
   auto& shape = *builder.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
   for (const int64_t dimension : output) {
     auto& added = *shape.add_dim();
     if (dimension != -1) added.set_dim_value(dimension);
   }
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  const auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll);
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() && (*program)->rows_are_independent();
 }

@@ -66,7 +66,7 @@ TEST(MovedGraphs, MakeWhatTheirNodesMakeOneByOne) {
   for (unsigned seed = 0; seed < kRounds; ++seed) {
     SCOPED_TRACE(seed);
     const RandomMoves graph(seed);
-    const auto flat = ReadProgram(std::span<const std::byte>(graph.flat().Bytes()));
+    const auto flat = ReadProgram(std::span<const std::byte>(graph.flat().Bytes()), {}, Nodes::kAll);
     ASSERT_THAT(flat, IsOk());
     const std::vector<Array> expected = OneByOne(**flat, inputs, *stream, moved);
     if (::testing::Test::HasFailure()) return;
