@@ -138,7 +138,10 @@ Status Server::Open(const ServerOptions& options, const std::function<void()>& b
   RaiseFileLimit();
   SWIZZLE_RETURN_IF_ERROR(CheckFiles(kLeastFiles));
   SWIZZLE_RETURN_IF_ERROR(cpu::CheckThreads(ThreadsToStart()));
-  RunGrpcWorkInPlace();
+  if (cpu::MayThreadsRunOut() && RunGrpcWorkInPlace()) {
+    Log(LogLevel::kWarning, "few threads may be started, so gRPC starts none for large messages, which may be late",
+        {{"limits", cpu::ThreadLimits()}});
+  }
   SWIZZLE_RETURN_IF_ERROR(cpu::PrepareSgemm());
   SWIZZLE_ASSIGN_OR_RETURN(Devices devices, Devices::Open(options.device));
   devices_ = std::make_unique<Devices>(std::move(devices));

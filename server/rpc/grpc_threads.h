@@ -9,6 +9,9 @@ namespace swizzle {
 // for one that runs, and gives it work from then on, which hangs, with its connection, for ever. By a function that
 // gRPC shows in no header, as GOAWAY is said (connections.h): false, and nothing is changed, in versions that this was
 // not tried with. Once a process, before a server of gRPC's starts; later calls change nothing.
+//
+// Only where threads may run out: messages of many megabytes then wait for the next time that gRPC looks at its
+// sockets, which may be 10 s later.
 bool RunGrpcWorkInPlace();
 
 }  // namespace swizzle

@@ -16,6 +16,9 @@ bool CanStartThreads(int count);
 // "ulimit -u is 64, pids.max of its control group is 128". "the system's" where it has none of its own.
 std::string ThreadLimits();
 
+// Whether one of those limits is so low that threads may run out in a server of many models.
+bool MayThreadsRunOut();
+
 // RESOURCE_EXHAUSTED unless CanStartThreads(count). It names the limits, and says to raise them.
 Status CheckThreads(int count);
 
