@@ -61,9 +61,10 @@ void AddServing(CLI::App& app, ServerOptions& options) {
 void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
   const std::map<std::string, PinThreads> pins = {
       {"auto", PinThreads::kAuto}, {"on", PinThreads::kOn}, {"off", PinThreads::kOff}};
-  app.add_option("--threads", options.threads,
-                 "Threads for each model, no more than processors; 0: all that this process may use, those that share a "
-                 "last-level cache for one executor each")
+  app.add_option(
+         "--threads", options.threads,
+         "Threads for each model, no more than processors; 0: all that this process may use, those that share a "
+         "last-level cache for one executor each")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(0, kMaxThreads));

@@ -210,8 +210,8 @@ Status Program::Settle(std::span<const int> values, RunState& state) const {
   return {};
 }
 
-StatusOr<Results> Program::Compute(size_t index, const Inputs& inputs, Memory& memory, Stream& stream,
-                                   StepGate* gate, bool blames) const {
+StatusOr<Results> Program::Compute(size_t index, const Inputs& inputs, Memory& memory, Stream& stream, StepGate* gate,
+                                   bool blames) const {
   const Node& node = graph_.nodes[index];
   RunBody run_body;
   if (nodes_[index].has_bodies) {

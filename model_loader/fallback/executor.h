@@ -134,8 +134,8 @@ class Program {
   // For whoever runs the turns itself (model_loader/offload): a node's results, on the host, which of its inputs need
   // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
-  StatusOr<Results> Compute(size_t node, const Inputs& inputs, Memory& memory, Stream& stream,
-                            StepGate* gate = nullptr, bool blames = false) const;
+  StatusOr<Results> Compute(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, StepGate* gate = nullptr,
+                            bool blames = false) const;
   bool TakesMoved(size_t node, size_t input) const { return Takes(nodes_[node].function->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 

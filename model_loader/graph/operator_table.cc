@@ -169,7 +169,8 @@ constexpr auto kRowsOfOthers = std::to_array<OnnxOperator>({
 constexpr auto kOperators = []<size_t... kIndex>(std::index_sequence<kIndex...>) {
   constexpr size_t kOwn = kOnnxRows.size();
   return std::array{(kIndex < kOwn ? kOnnxRows[kIndex] : kRowsOfOthers[kIndex - kOwn])...};
-}(std::make_index_sequence<kOnnxRows.size() + kRowsOfOthers.size()>());
+}
+(std::make_index_sequence<kOnnxRows.size() + kRowsOfOthers.size()>());
 
 constexpr std::pair<std::string_view, std::string_view> KeyOf(const OnnxOperator& row) {
   return {row.spec.domain, row.spec.op};

@@ -35,8 +35,8 @@ class ThreadPool {
   // From the next Run on the threads keep to these processors: the workers for good, the thread that calls Run until
   // Rest, since what it does in between may start threads, which inherit its mask. REQUIRES: cpus is not empty.
   void KeepTo(std::vector<int> cpus);
-  // From the next Run on each thread keeps to a processor of its own, in the same sense: of those that KeepTo was given,
-  // or else of the process's affinity mask, round and round from the `first` on.
+  // From the next Run on each thread keeps to a processor of its own, in the same sense: of those that KeepTo was
+  // given, or else of the process's affinity mask, round and round from the `first` on.
   void Pin(int first);
   // Calls task(context, slot, i) once for each i in [0, tasks) and returns when all are done.
   void Run(int64_t tasks, Task task, void* context);

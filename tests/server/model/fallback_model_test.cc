@@ -31,7 +31,8 @@ FallbackModel OneNode(const std::string& op, const Shape& shape) {
 class FallbackModelTest : public ::testing::Test {
  protected:
   StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
-    regions::RegionalProgram regional{model.program, {}, "no weights", {}};
+    regions::RegionalProgram regional{
+        .program = model.program, .regions = {}, .unplanned = "no weights", .refusals = {}};
     return NewFallbackModel(std::move(spec), model.reason, std::move(regional), *backend_, runs_);
   }
 

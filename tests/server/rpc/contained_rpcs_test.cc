@@ -38,7 +38,8 @@ class ThrowingRepository final : public ModelRepository {
   RunBytes run_bytes() const override { return {}; }
   void CountUnserved(std::string_view, swizzle::StatusCode) const override {}
   void StopTuning() override {}
-  void Drain() override {}
+  void AwaitTuner(absl::Duration) override {}
+  void Drain(absl::FunctionRef<void()>) override {}
 
  private:
   [[noreturn]] void Throw() const {

@@ -51,7 +51,8 @@ TEST_F(CacheDomainsTest, ThreadsOfACoreAreInItsDomain) {
     const int core = cpu % 4;
     AddCpu(cpu, std::to_string(core) + "," + std::to_string(core + 4), core < 2 ? "0-1,4-5" : "2-3,6-7");
   }
-  EXPECT_EQ(CacheDomains(CpuList{0, 1, 2, 3, 4, 5, 6, 7}, devices_), (std::vector<CpuList>{{0, 1, 4, 5}, {2, 3, 6, 7}}));
+  EXPECT_EQ(CacheDomains(CpuList{0, 1, 2, 3, 4, 5, 6, 7}, devices_),
+            (std::vector<CpuList>{{0, 1, 4, 5}, {2, 3, 6, 7}}));
   EXPECT_EQ(CacheDomains(CpuList{1, 3, 5}, devices_), (std::vector<CpuList>{{1, 5}, {3}}));
 }
 
