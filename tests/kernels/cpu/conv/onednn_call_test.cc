@@ -74,9 +74,9 @@ TEST(MakeOnednnDeathTest, WithoutRoomForCodeNothingIsMade) {
     bool called = false;
     const bool refused = MakeOnednn([&] { called = true; }).code() == StatusCode::kResourceExhausted &&
                          PrepareSgemm().code() == StatusCode::kResourceExhausted;
-    const float a = 1.0f, b = 1.0f;
-    float c = 0.0f;
-    const bool fails = Sgemm(1, 1, 1, {&a, 1}, {&b, 1}, &c, 1).code() == StatusCode::kResourceExhausted;
+    const float a[64] = {}, b[64] = {};
+    float c[64] = {};  // of more rows than few_rows.h takes
+    const bool fails = Sgemm(8, 8, 8, {a, 8}, {b, 8}, c, 8).code() == StatusCode::kResourceExhausted;
     std::_Exit(refused && fails && !called ? 0 : 1);
   };
   EXPECT_EXIT(make(), ::testing::ExitedWithCode(0), "");
