@@ -83,7 +83,9 @@ std::string_view KindOfText(std::string_view text) {
   if (lower.starts_with("<?xml") || lower.starts_with("<error") || lower.starts_with("<net")) {
     return lower.find("<html") == std::string::npos ? kXml : kPage;
   }
-  return lower.starts_with('{') ? kJson : "";
+  if (!lower.starts_with('{')) return "";
+  const size_t next = lower.find_first_not_of(" \t\r\n", 1);
+  return next != std::string::npos && (lower[next] == '"' || lower[next] == '}') ? kJson : "";
 }
 
 }  // namespace

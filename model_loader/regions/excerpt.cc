@@ -1,13 +1,9 @@
 #include "model_loader/regions/excerpt.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -194,100 +190,10 @@ class Excerpter {
   std::map<int, int> values_, nodes_;  // of graph_ -> of the excerpt
 };
 
-// Everything that matters, one behind the other, hashed.
-class Fingerprint {
- public:
-  Fingerprint() { XXH3_128bits_reset(&state_); }
-
-  void Number(int64_t number) { Bytes(std::as_bytes(std::span(&number, 1))); }
-  void Bytes(std::span<const std::byte> bytes) { XXH3_128bits_update(&state_, bytes.data(), bytes.size()); }
-  void Text(std::string_view text) {
-    Number(static_cast<int64_t>(text.size()));
-    Bytes(std::as_bytes(std::span(text)));
-  }
-  template <typename T>
-  void Numbers(const std::vector<T>& numbers) {
-    Number(static_cast<int64_t>(numbers.size()));
-    Bytes(std::as_bytes(std::span(numbers)));
-  }
-  void Of(int64_t number) { Number(number); }
-  void Of(float number) { Bytes(std::as_bytes(std::span(&number, 1))); }
-  void Of(const std::string& text) { Text(text); }
-  template <typename T>
-  void Of(const std::vector<T>& numbers) {
-    Numbers(numbers);
-  }
-  void Of(const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) Text(text);
-  }
-  void Of(const Tensor& tensor) {
-    Number(static_cast<int64_t>(tensor.dtype));
-    Numbers(tensor.shape);
-    Bytes(tensor.bytes);
-  }
-  void Of(const std::shared_ptr<const Body>& body) { Number(reinterpret_cast<intptr_t>(body.get())); }
-
-  std::string Finish() {
-    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
-    return Concat(hash.high64, ".", hash.low64);
-  }
-
- private:
-  XXH3_state_t state_;
-};
-
-void AddNode(const Node& node, Fingerprint& print) {
-  print.Text(node.op);
-  print.Text(node.domain);
-  print.Numbers(node.inputs);
-  print.Numbers(node.outputs);
-  for (const auto& [name, attribute] : node.attributes) {
-    print.Text(name);
-    print.Number(static_cast<int64_t>(attribute.index()));
-    std::visit([&](const auto& value) { print.Of(value); }, attribute);
-  }
-}
-
 }  // namespace
 
 Excerpt ExcerptOf(const Graph& graph, const Survey& survey, const Region& region) {
   return Excerpter(graph, survey, region).Run();
-}
-
-std::string FingerprintOf(const Excerpt& excerpt) {
-  const auto& [graph, survey, region] = excerpt;
-  Fingerprint print;
-  print.Number(static_cast<int64_t>(region.form));
-  print.Number(graph.opset);
-  for (const auto* numbers : {&region.nodes, &region.inputs, &region.outputs, &survey.idiom_of})
-    print.Numbers(*numbers);
-  for (const Node& node : graph.nodes) AddNode(node, print);
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    print.Number(static_cast<int64_t>(survey.dtypes[v]));
-    print.Number(static_cast<int64_t>(survey.readers[v].size()));
-    for (const auto* shape : {&survey.shapes[v], &survey.other_shapes[v]}) {
-      print.Number(shape->has_value() ? 1 : 0);
-      if (*shape) print.Numbers(**shape);
-    }
-  }
-  for (const auto& [value, array] : survey.known) {
-    print.Number(value);
-    print.Number(static_cast<int64_t>(array.dtype));
-    print.Numbers(array.shape);
-    print.Bytes(array.AsBytes());
-  }
-  for (const Idiom& idiom : survey.idioms) {
-    print.Text(idiom.op);
-    print.Numbers(idiom.nodes);
-    print.Numbers(idiom.constants);
-    print.Number(idiom.input);
-    print.Number(idiom.output);
-    for (const auto& [name, attribute] : idiom.attributes) {
-      print.Text(name);
-      std::visit([&](const auto& value) { print.Of(value); }, attribute);
-    }
-  }
-  return print.Finish();
 }
 
 bool GoesByExtentRules(const Excerpt& excerpt) {

@@ -22,10 +22,6 @@ struct Excerpt {
 
 Excerpt ExcerptOf(const Graph& graph, const Survey& survey, const Region& region);
 
-// The same for regions that make the same of the same inputs, however their values and nodes are named; hardly ever for
-// others.
-std::string FingerprintOf(const Excerpt& excerpt);
-
 // Whether what lowering makes of the region goes by its rows' shapes only as ExtentRules know, told these paddings.
 // Said where it is certain.
 bool GoesByExtentRules(const Excerpt& excerpt);

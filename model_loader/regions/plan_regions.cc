@@ -168,13 +168,13 @@ class RegionPlanner {
         OptionsOf(*network, region.form, place_, VectorsOfARow(region.inputs.front()), options_);
     auto plan = Planned(*std::move(network), options, !takes_all);
     if (!plan.ok()) return Refused(plan.status());
-    std::shared_ptr<ShapePlans> others;
+    std::unique_ptr<ShapePlans> others;
     if (!takes_all) others = OthersOf(region, *plan, content);
     planned_as = Keep(region.form, *std::move(plan), std::move(others));
     return true;
   }
 
-  std::shared_ptr<const PlannedRegion> Keep(Form form, TunablePlan plan, std::shared_ptr<ShapePlans> others) {
+  std::shared_ptr<const PlannedRegion> Keep(Form form, TunablePlan plan, std::unique_ptr<ShapePlans> others) {
     auto made = std::make_shared<PlannedRegion>(form, place_, std::move(plan.plan), std::move(others));
     planned.push_back(made);
     if (plan.tuner != nullptr) tunables.push_back({std::move(made), std::move(plan.tuner)});
@@ -207,19 +207,16 @@ class RegionPlanner {
     return fixed;
   }
 
-  // Of rows that are not as in the survey; regions that are alike have plans in common. `content`: ContentHash of the
-  // region's network.
-  std::shared_ptr<ShapePlans> OthersOf(const Region& region, const TunablePlan& plan, uint64_t content) {
+  // Of rows that are not as in the survey. `content`: ContentHash of the region's network.
+  std::unique_ptr<ShapePlans> OthersOf(const Region& region, const TunablePlan& plan, uint64_t content) const {
     Excerpt excerpt = ExcerptOf(graph_, survey_, region);
-    std::shared_ptr<ShapePlans>& others = others_[FingerprintOf(excerpt)];
-    if (others != nullptr) return others;
     RowPlanner::Settings settings{place_, VectorsOfARow(region.inputs.front()), options_, content};
     auto planner =
         std::make_shared<const RowPlanner>(std::move(excerpt), backend_, plan.plan->network(), std::move(settings));
     const auto make = [planner](const RowShapes& rows, int64_t batch, const Blueprint& held) {
       return planner->PlanFor(rows, batch, held);
     };
-    return others = std::make_shared<ShapePlans>(make, plan.blueprint, store_);
+    return std::make_unique<ShapePlans>(make, plan.blueprint, store_);
   }
 
   // Whether rows are the same in every run.
@@ -241,7 +238,6 @@ class RegionPlanner {
   bool tunable_ = false;
   TuningCache* shared_times_ = nullptr;
   const std::shared_ptr<PlanStore> store_ = std::make_shared<PlanStore>();
-  std::map<std::string, std::shared_ptr<ShapePlans>> others_;  // by fingerprint
 };
 
 // `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned. refusal:

@@ -25,7 +25,7 @@ class PlannedRegion final : public fallback::Part {
  public:
   // `place`: where the plan computes. `others`, for rows of other shapes, may be those of several regions alike, or
   // null: then inputs of such are not taken.
-  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::shared_ptr<ShapePlans> others)
+  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
       : form_(form), place_(place), others_(std::move(others)), plan_(std::move(plan)) {}
 
   // Of the rows that the region was found with.
@@ -74,7 +74,7 @@ class PlannedRegion final : public fallback::Part {
 
   const Form form_;
   const fallback::Place place_;
-  const std::shared_ptr<ShapePlans> others_;
+  const std::unique_ptr<ShapePlans> others_;
   std::atomic<uint64_t> version_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const Plan> plan_ ABSL_GUARDED_BY(mutex_);

@@ -51,7 +51,7 @@ std::string KindOf(const std::string& content) {
 
 TEST(FileKind, IsToldByTheBeginning) {
   for (const auto& file : kFiles) EXPECT_THAT(KindOf(file.content), HasSubstr(file.kind));
-  for (const std::string& content : {"\x08\x07\x12\x04"s, "This is a sentence."s, "\0\0\0\0"s, "P"s, "<"s}) {
+  for (const std::string& content : {"\x08\x07\x12\x04"s, "This is a sentence."s, "\0\0\0\0"s, "P"s, "<"s, "{{{"s}) {
     EXPECT_EQ(KindOf(content), "") << content;
   }
 }

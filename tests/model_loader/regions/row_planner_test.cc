@@ -178,7 +178,7 @@ TEST_F(RowPlannerTest, RegionsThatAreAlikeArePlannedOnce) {
   }
   builder.Output(value);
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), static_cast<size_t>(kLayers)) << regional.unplanned;
+  ASSERT_EQ(regional.region_count(), static_cast<size_t>(kLayers)) << regional.unplanned;
   ExpectSame(regional, {{1, 7, 20}});
   EXPECT_LE(backend_.prepared, 1);
   EXPECT_EQ(backend_.streams, 0);
