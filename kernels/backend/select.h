@@ -14,7 +14,7 @@ namespace swizzle {
 // names that family, and stands before it in the table: the others are then not measured.
 std::vector<const Kernel*> WidestCandidates(const Backend& backend, const Problem& problem, const Weight* weight,
                                             Precision precision);
-// Of a kConvertLayout the candidates that read the one and write the other.
+// Returns the candidates for a kConvertLayout that read the one storage and write the other.
 std::vector<const Kernel*> ConversionCandidates(const Backend& backend, const Problem& problem, Storage from,
                                                 Storage to, Precision precision);
 // The widest of them, or the first of several; null: there is none.

@@ -10,7 +10,7 @@
 
 namespace swizzle::cpu {
 
-// Of Sgemm, without that call's status.
+// The operands of an Sgemm (sgemm.h), which cannot fail here.
 struct FewRowsProduct {
   int64_t m = 0, n = 0, k = 0;
   SgemmOperand a, b;

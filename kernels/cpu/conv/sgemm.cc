@@ -22,7 +22,7 @@ Status Multiply(int64_t m, int64_t n, int64_t k, const SgemmOperand& a, const Sg
   return OnednnStatus(status, "sgemm");
 }
 
-// Of all shapes that oneDNN has code of its own for: vectors, few rows or columns, and so many that it copies operands.
+// Multiplies one product of each shape that oneDNN has code for: vectors, few rows or columns, copied operands.
 Status MultiplyEachKind() {
   constexpr int64_t kShapes[][3] = {{1, 48, 48},  {48, 1, 48},  {3, 200, 64},
                                     {200, 3, 64}, {48, 48, 48}, {192, 160, 192}};

@@ -30,7 +30,7 @@ class CpuStream final : public HostStream {
   static CpuStream& From(Stream& stream) { return static_cast<CpuStream&>(stream); }
 
   int threads() const override { return pool_.threads(); }
-  // Of the stream's cache domain, where it has one, from the first on, since no other stream was given these.
+  // A stream that has a cache domain pins from the domain's first processor on, which no other stream was given.
   void PinThreads(int executor) override { pool_.Pin(executor * threads()); }
   void RunSerially(bool serial) override { serial_ = serial; }
   // By all threads where it is long: they are then awake, and spin, when the work comes that reads it.

@@ -50,7 +50,7 @@ class ThreadPool {
     void operator()(pthreadpool* pool) const;
   };
 
-  // Of the thread with this slot, where it is pinned.
+  // The processor that a thread with this slot is pinned to.
   int CpuOf(int64_t slot) const { return cpus_[static_cast<size_t>(first_cpu_ + slot) % cpus_.size()]; }
   // What the threads keep to, where they are not pinned.
   std::vector<int> Cpus() const;

@@ -21,7 +21,7 @@ bool IsSame3x3(const Problem& problem);
 class DepthwiseWeight final : public PackedWeight {
  public:
   DepthwiseWeight(const Weight& weight, const Problem& problem);
-  // The same taps, for this problem's planes.
+  // Shares the other's taps, for this problem's planes.
   DepthwiseWeight(const DepthwiseWeight& other, const Problem& problem);
   // Taps of one channel in row-major order.
   const float* taps(int64_t channel) const { return values_->data() + channel * pitch_; }
