@@ -93,8 +93,8 @@ StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inp
       const std::span<const int64_t> dims = LeadingDims(input, *leading);
       own.emplace_back(dims.begin(), dims.end());
     }
-    SWIZZLE_ASSIGN_OR_RETURN(counts, RowCounts::Of(std::move(own)));
-    SWIZZLE_ASSIGN_OR_RETURN(rows, counts->rows());
+    SWIZZLE_ASSIGN_OR_RETURN(counts, RowCounts::Of(std::move(own), plan()->network()));
+    SWIZZLE_ASSIGN_OR_RETURN(rows, counts->most_rows());
   }
   std::shared_ptr<const Plan> plan = PlanFor(inputs, *leading, rows);
   if (plan == nullptr) return std::nullopt;
@@ -108,27 +108,25 @@ StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inp
 StatusOr<Results> PlannedRegion::RunRepeated(const Plan& plan, std::span<const Array> inputs, const RowCounts& counts,
                                              const Execution& in) const {
   const RowPlace place = {in.memory, in.stream, in.device};
-  const std::vector<Shape> of_outputs = counts.OfOutputs(plan.network());
-  const auto is_empty = [](const Shape& shape) { return std::ranges::find(shape, 0) != shape.end(); };
-  Results results(of_outputs.size());
-  if (!std::ranges::all_of(of_outputs, is_empty)) {
-    Shape leading = counts.all();
-    std::ranges::replace(leading, 0, 1);  // what is made of nothing is not looked at
+  std::vector<Results> of_runs;
+  for (const Shape& leading : counts.runs()) {
     std::vector<Array> repeated;
     for (const Array& input : inputs) {
       SWIZZLE_ASSIGN_OR_RETURN(repeated.emplace_back(), WithRows(input, leading, place));
     }
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, ElementCount(leading));
-    SWIZZLE_ASSIGN_OR_RETURN(results, RunRows(plan, repeated, leading, rows, in));
+    SWIZZLE_ASSIGN_OR_RETURN(of_runs.emplace_back(), RunRows(plan, repeated, leading, rows, in));
   }
-  for (size_t i = 0; i < of_outputs.size(); ++i) {
+  Results results;
+  for (size_t i = 0; i < counts.of_outputs().size(); ++i) {
     const NetworkPort& port = plan.network().outputs[i];
-    if (is_empty(of_outputs[i])) {
-      Shape shape = of_outputs[i];
+    const Shape& leading = counts.of_outputs()[i];
+    if (std::ranges::find(leading, 0) != leading.end()) {
+      Shape shape = leading;
       shape.insert(shape.end(), port.dims.begin(), port.dims.end());
-      SWIZZLE_ASSIGN_OR_RETURN(results[i], in.memory.Allocate(port.dtype, std::move(shape)));
+      SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(port.dtype, std::move(shape)));
     } else {
-      SWIZZLE_ASSIGN_OR_RETURN(results[i], WithRows(results[i], of_outputs[i], place));
+      SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), WithRows(of_runs[counts.RunOf(i)][i], leading, place));
     }
   }
   return results;

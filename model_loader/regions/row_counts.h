@@ -18,20 +18,21 @@ namespace swizzle::regions {
 class RowCounts {
  public:
   // `own`: the dimensions that count the rows of each input of the network, equally many of each. INVALID_ARGUMENT
-  // where they don't broadcast.
-  static StatusOr<RowCounts> Of(std::vector<Shape> own);
+  // where those that an output is computed of don't broadcast.
+  static StatusOr<RowCounts> Of(std::vector<Shape> own, const Network& network);
 
-  // What all are repeated to, and how many rows that is.
-  const Shape& all() const { return all_; }
-  StatusOr<int64_t> rows() const { return ElementCount(all_); }
-  bool AreAlike() const { return alike_; }
   // Those of each output: what the inputs that it is computed of are repeated to.
-  std::vector<Shape> OfOutputs(const Network& network) const;
+  const std::vector<Shape>& of_outputs() const { return of_outputs_; }
+  // What the network is run on, so that each output has its rows in one of the runs, or more of them that repeat. One,
+  // but where outputs have nothing in common but rows of 1. None has an extent of 0, and outputs that do, need none.
+  const std::vector<Shape>& runs() const { return runs_; }
+  // The run that makes an output. REQUIRES: it has rows.
+  size_t RunOf(size_t output) const;
+  // Of the largest run; 0 where there is none.
+  StatusOr<int64_t> most_rows() const;
 
  private:
-  std::vector<Shape> own_;
-  Shape all_;
-  bool alike_ = true;
+  std::vector<Shape> of_outputs_, runs_;
 };
 
 // Where a region's rows lie, and what copies them.
@@ -42,8 +43,8 @@ struct RowPlace {
 };
 
 // The array with its leading dimensions repeated to these, or cut down to their first elements; itself where they are
-// so. Of an empty one any elements, on the host zeros. REQUIRES: the result is not empty, and one of the two broadcasts
-// to the other.
+// so. Of an empty one any elements, on the host zeros, and where neither broadcasts to the other, of some of its rows.
+// REQUIRES: the result is not empty.
 StatusOr<fallback::Array> WithRows(const fallback::Array& array, const Shape& leading, const RowPlace& place);
 
 }  // namespace swizzle::regions

@@ -49,6 +49,22 @@ TEST_F(RowCountsTest, OnesAreRepeated) {
   ExpectSameOnBoth({{2, 1, 16}, {1, 5, 4}});
 }
 
+// x and z never meet; s goes to both.
+TEST_F(RowCountsTest, WhatMeetsInRowsOfOneAloneHasRowsOfItsOwn) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1, 16}).Input("z", {-1, -1, 4}).Input("s", {-1, -1, 4});
+  builder.Floats("w", {16, 4}, Weights(64)).Floats("v", {4, 4}, Weights(16)).Floats("u", {4, 4}, Weights(16));
+  builder.Node("MatMul", {"x", "w"}, {"a"}).Node("MatMul", {"z", "v"}, {"m"}).Node("MatMul", {"s", "u"}, {"t"});
+  builder.Node("Add", {"a", "t"}, {"y"}).Node("Add", {"m", "t"}, {"n"}).Output("y").Output("n").Output("t");
+  Plan(builder);
+  ASSERT_EQ(regional_.regions.size(), 1u);
+  ExpectSameOnBoth({{2, 3, 16}, {2, 5, 4}, {2, 1, 4}});
+  ExpectSameOnBoth({{2, 3, 16}, {5, 3, 4}, {1, 3, 4}});
+  ExpectSameOnBoth({{3, 2, 16}, {5, 7, 4}, {1, 1, 4}});
+  ExpectSameOnBoth({{2, 3, 16}, {2, 0, 4}, {1, 1, 4}});
+  ExpectSameOnBoth({{0, 3, 16}, {2, 5, 4}, {1, 1, 4}});
+}
+
 TEST_F(RowCountsTest, ImagesOfOneAreRepeatedForABatch) {
   OnnxBuilder builder;
   builder.Input("x", {-1, 3, 8, 8}).Input("z", {-1, 4, 8, 8}).Floats("w", {4, 3, 1, 1}, Weights(12));
