@@ -101,6 +101,19 @@ Status FastGelu(Site& site) {
   return {};
 }
 
+// The optimiser makes it where the bias broadcasts; is_inner_broadcast says how where its rank is less, which it is in
+// none of these.
+Status BiasSoftmax(Site& site) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, site.Int("axis", 1));
+  const std::optional<size_t> rank = site.RankOf(site.In(0));
+  if (axis != -1 && (!rank || axis != static_cast<int64_t>(*rank) - 1)) {
+    return Unimplemented("its axis is ", axis, ", and only the last, of a known rank, is supported");
+  }
+  const int sum = site.Make("Add", {site.In(0), site.In(1)});
+  site.Result(0, site.Make("Softmax", {sum}, {{"axis", axis}}));
+  return {};
+}
+
 Status BiasSplitGelu(Site& site) {
   const std::vector<int> halves = site.Split(WithBias(site, site.In(0), 1), -1, 2);
   site.Result(0, site.Make("Mul", {halves[0], Gelu(site, halves[1])}));

@@ -32,6 +32,20 @@ int ReducedLast(Site& site, const char* op, int x) {
   return site.Make(op, {x, site.Wholes(last)}, {{"keepdims", int64_t{1}}});
 }
 
+// The inputs by `coefficients`, a row for each of what is scored, and `intercepts`.
+StatusOr<int> LinearScores(Site& site, int64_t scored, const char* what) {
+  const std::vector<float> coefficients = ListOf<float>(site, "coefficients");
+  const std::vector<float> intercepts = ListOf<float>(site, "intercepts");
+  const auto count = static_cast<int64_t>(coefficients.size());
+  if (scored < 1 || count == 0 || count % scored != 0) {
+    return InvalidArgument("it has ", count, " coefficients for ", scored, " ", what);
+  }
+  const int weight = site.Constant(Tensor::Floats({scored, count / scored}, coefficients));
+  std::vector<int> inputs = {AsFloats(site, site.In(0)), weight};
+  if (!intercepts.empty()) inputs.push_back(Features(site, intercepts));
+  return site.Make("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
+}
+
 }  // namespace
 
 Status ArrayFeatureExtractor(Site& site) {
@@ -65,20 +79,32 @@ Status Imputer(Site& site) {
   return {};
 }
 
+// The class of the greatest score, and the scores of all.
+Status LinearClassifier(Site& site) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string after, site.Text("post_transform", "NONE"));
+  const std::vector<int64_t> classes = ListOf<int64_t>(site, "classlabels_ints");
+  if (classes.empty()) return Unimplemented("only classlabels_ints are supported");
+  SWIZZLE_ASSIGN_OR_RETURN(const int scores, LinearScores(site, static_cast<int64_t>(classes.size()), "classes"));
+  const int greatest = site.Make("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+  site.Result(0, site.Make("Gather", {site.Wholes(classes), greatest}, {{"axis", int64_t{0}}}));
+  if (after == "NONE") {
+    site.Result(1, scores);
+  } else if (after == "SOFTMAX") {
+    site.Result(1, site.Make("Softmax", {scores}, {{"axis", int64_t{1}}}));
+  } else if (after == "LOGISTIC") {
+    site.Result(1, site.Make("Sigmoid", {scores}));
+  } else {
+    return Unimplemented("its post_transform ", after, " is not supported");
+  }
+  return {};
+}
+
 Status LinearRegressor(Site& site) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t targets, site.Int("targets", 1));
   SWIZZLE_ASSIGN_OR_RETURN(const std::string after, site.Text("post_transform", "NONE"));
-  const std::vector<float> coefficients = ListOf<float>(site, "coefficients");
-  const std::vector<float> intercepts = ListOf<float>(site, "intercepts");
-  const auto count = static_cast<int64_t>(coefficients.size());
-  if (targets < 1 || count == 0 || count % targets != 0) {
-    return InvalidArgument("it has ", count, " coefficients for ", targets, " targets");
-  }
   if (after != "NONE") return Unimplemented("its post_transform ", after, " is not supported");
-  const int weight = site.Constant(Tensor::Floats({targets, count / targets}, coefficients));
-  std::vector<int> inputs = {AsFloats(site, site.In(0)), weight};
-  if (!intercepts.empty()) inputs.push_back(Features(site, intercepts));
-  site.Result(0, site.Make("Gemm", std::move(inputs), {{"transB", int64_t{1}}}));
+  SWIZZLE_ASSIGN_OR_RETURN(const int scores, LinearScores(site, targets, "targets"));
+  site.Result(0, scores);
   return {};
 }
 

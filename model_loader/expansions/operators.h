@@ -15,12 +15,20 @@ Status QuickGelu(Site& site);
 Status FusedConv(Site& site);
 Status FusedGemm(Site& site);
 Status FusedMatMul(Site& site);
+Status BiasSoftmax(Site& site);
+
+// former.cc: what com.microsoft had first
+Status ExpandDims(Site& site);
+Status FormerGridSample(Site& site);
+Status FormerRange(Site& site);
+Status FormerTwin(Site& site);
 
 // learning.cc: of ai.onnx.ml
 Status ArrayFeatureExtractor(Site& site);
 Status Binarizer(Site& site);
 Status FeatureVectorizer(Site& site);
 Status Imputer(Site& site);
+Status LinearClassifier(Site& site);
 Status LinearRegressor(Site& site);
 Status Normalizer(Site& site);
 Status Scaler(Site& site);
@@ -49,6 +57,11 @@ Status DynamicQuantizeLstm(Site& site);
 
 // rotary.cc: of the standard and of com.microsoft
 Status RotaryEmbedding(Site& site);
+
+// vision.cc: of the standard
+Status CenterCropPad(Site& site);
+Status GlobalLpPool(Site& site);
+Status LpPool(Site& site);
 
 }  // namespace swizzle::expansions
 

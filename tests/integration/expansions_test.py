@@ -3,6 +3,7 @@ those of new opsets, ai.onnx.ml's, and a model's functions. Many nodes in one mo
 
 import numpy
 import onnx
+import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
@@ -243,6 +244,56 @@ def test_deformed_convolutions(tmp_path):
     nodes.check(tmp_path, compute=reference)
 
 
+def test_images_pooled_by_norms(tmp_path):
+    nodes = Nodes(18)
+    image = images(nodes)
+    nodes.add('LpPool', [image], kernel_shape=[3, 3])
+    nodes.add('LpPool', [image], kernel_shape=[3, 2], p=1, strides=[2, 2], pads=[1, 0, 1, 1])
+    nodes.add('LpPool', [image], kernel_shape=[2, 2], p=3, auto_pad='SAME_UPPER')
+    nodes.add('GlobalLpPool', [image])
+    nodes.add('GlobalLpPool', [image], p=3)
+    nodes.check(tmp_path)
+
+
+def test_images_brought_to_a_size(tmp_path):
+    nodes = Nodes(18)
+    image = images(nodes)
+    for size, axes in (([4, 12], [2, 3]), ([12, 4], [-2, -1]), ([9, 9], [2, 3]), ([8], [3])):
+        nodes.add('CenterCropPad', [image, numpy.array(size)], axes=axes)
+    nodes.add('CenterCropPad', [image, numpy.array([BATCH, 5, 4, 10])])
+    nodes.add('CenterCropPad', [image, nodes.input('size', numpy.array([5, 14]))], axes=[2, 3])
+    nodes.check(tmp_path, compute=reference)
+
+
+@pytest.mark.parametrize('opset', (17, 20))
+def test_what_the_standard_took_over(opset, tmp_path):
+    nodes = Nodes(opset)
+    image, rows = images(nodes), nodes.input('rows', nodes.draw(4, 5))
+    nodes.add('GatherND', [rows, numpy.array([[1, 2], [3, 0]])], **MICROSOFT)
+    grid = nodes.input('grid', nodes.draw(BATCH, 4, 6, 2))
+    for mode in ('bilinear', 'nearest', 'bicubic'):
+        nodes.add('GridSample', [image, grid], mode=mode, padding_mode='border', **MICROSOFT)
+    nodes.add('Pad', [rows, numpy.array([1, 0, 2, 1]), numpy.array(0.5, numpy.float32)], **MICROSOFT)
+    nodes.add('Range', [numpy.array(value, numpy.float32) for value in (1, 4, 0.5)], **MICROSOFT)
+    nodes.add('Trilu', [rows, numpy.array(1)], upper=0, **MICROSOFT)
+    nodes.check(tmp_path)
+
+
+def test_what_onnx_runtime_has_no_kernels_for(tmp_path):
+    nodes = Nodes(13)
+    rows, bias = nodes.input('rows', nodes.draw(4, 5)), nodes.draw(1, 5)
+    expanded, = nodes.add('ExpandDims', [rows, numpy.array(-1, numpy.int32)], **MICROSOFT)
+    computed, = nodes.add('ExpandDims', [rows, nodes.input('axis', numpy.array(1, numpy.int32))], **MICROSOFT)
+    softened, = nodes.add('BiasSoftmax', [rows, bias], axis=1, is_inner_broadcast=0, **MICROSOFT)
+
+    def by_hand(_file, inputs):
+        powers = numpy.exp(inputs['rows'] + bias)
+        return {expanded: inputs['rows'][:, :, None], computed: inputs['rows'][:, None],
+                softened: powers / powers.sum(axis=1, keepdims=True)}
+
+    nodes.check(tmp_path, compute=by_hand)
+
+
 def test_preparation_of_features(tmp_path):
     nodes = Nodes(17)
     x = nodes.input('x', nodes.draw(4, 3))
@@ -253,6 +304,9 @@ def test_preparation_of_features(tmp_path):
     nodes.add('Binarizer', [x], threshold=0.1, **LEARNING)
     nodes.add('LinearRegressor', [x], coefficients=[1.0, 2.0, 3.0, -1.0, 0.5, 2.0], intercepts=[0.5, -0.5], targets=2,
               **LEARNING)
+    for after in ('NONE', 'SOFTMAX', 'LOGISTIC'):
+        nodes.add('LinearClassifier', [x], 2, coefficients=[1.0, 2.0, 3.0, -1.0, 0.5, 2.0, 0.3, 0.2, -2.0],
+                  intercepts=[0.5, -0.5, 0.1], classlabels_ints=[7, 3, 5], post_transform=after, **LEARNING)
     nodes.add('Imputer', [x], imputed_value_floats=[1.0, 2.0, 3.0], replaced_value_float=float('nan'), **LEARNING)
     nodes.add('ArrayFeatureExtractor', [x, numpy.array([2, 0])], **LEARNING)
     nodes.add('FeatureVectorizer', [x, x], inputdimensions=[3, 3], **LEARNING)

@@ -118,8 +118,8 @@ TEST(FallbackExecutor, NamesTheNodeThatRefuses) {
 }
 
 TEST(FallbackExecutor, RefusesOperatorsThatItsTableOrTheOpsetLacks) {
-  EXPECT_THAT(Execute(OneNode("LpPool", {1, 2, 3}, {"x"}), {}),
-              IsError(StatusCode::kUnimplemented, "operator LpPool (opset 17, node 'y_node') is not supported"));
+  EXPECT_THAT(Execute(OneNode("MaxRoiPool", {1, 2, 3}, {"x"}), {}),
+              IsError(StatusCode::kUnimplemented, "operator MaxRoiPool (opset 17, node 'y_node') is not supported"));
   OnnxBuilder upsample = OneNode("Upsample", {1, 1, 2, 2}, {"x", "s"}, {}, 11);
   upsample.Floats("s", {4}, {1, 1, 2, 2});
   EXPECT_THAT(Execute(upsample, {}), IsError(StatusCode::kUnimplemented, "ended with opset 9"));

@@ -86,7 +86,8 @@ TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
   const auto& fallback = std::get<FallbackModel>(*unplanned);
   EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
   EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
-  EXPECT_THAT(node("LpPool"), IsError(StatusCode::kUnimplemented, "m.onnx: operator LpPool (opset 17, node 'y_node')"));
+  EXPECT_THAT(node("MaxRoiPool"),
+              IsError(StatusCode::kUnimplemented, "m.onnx: operator MaxRoiPool (opset 17, node 'y_node')"));
 }
 
 // What the model is packed as says nothing of whether a plan takes it.
@@ -115,7 +116,7 @@ TEST(LoaderTest, OpensPackedGraphs) {
   EXPECT_EQ(fallback.program->weight_bytes(), 8 * 16 * 4);
   EXPECT_THAT(LoadRunnableModel(folder / "m.swz", {.external_bytes = 511}),
               IsError(StatusCode::kInvalidArgument, "takes the model above its limit"));
-  EXPECT_THAT(packed("LpPool"), IsError(StatusCode::kUnimplemented, "m.swz: operator LpPool"));
+  EXPECT_THAT(packed("MaxRoiPool"), IsError(StatusCode::kUnimplemented, "m.swz: operator MaxRoiPool"));
 }
 
 TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {
