@@ -52,7 +52,9 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"output.name", kServed, "checked against the model"},
     {"output.data_type", kServed, "checked against the model"},
     {"output.dims", kServed, "as `input.dims`"},
-    {"output.label_filename", kNoEffect, "labels belong to classification, which is not served: outputs are tensors"},
+    {"output.label_filename", kServed,
+     "a file in the model's directory, or below it, with a label a line: what classes are called in answers with "
+     "`classification`; if it is not there, which is logged, they have no labels"},
     {"output.reshape", kServed, "clients get the model's elements in the shape that `dims` say"},
     {"output.reshape.shape", kServed, "as `input.reshape.shape`"},
     {"output.is_shape_tensor", kRefused, kOnlyUnderTensorRt},

@@ -24,6 +24,8 @@ struct TensorSpec {
   Shape dims;  // without the batch dimension where max_batch_size > 0; -1: any
   // In requests and responses, where a configuration reshapes the tensor (reshaped_dims.h); else as the model has it.
   std::optional<Shape> reshaped = std::nullopt;
+  // Of an output, by index into a row: what its classes are called. Null: they have no names.
+  std::shared_ptr<const std::vector<std::string>> labels = nullptr;
 
   const Shape& wire_dims() const { return reshaped ? *reshaped : dims; }
 };

@@ -15,6 +15,7 @@
 #include "model_loader/regions/declared_outputs.h"
 #include "server/config/config_file.h"
 #include "server/config/config_parameters.h"
+#include "server/config/label_files.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
 #include "server/model/fallback_model.h"
@@ -69,7 +70,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadModelConfig(directory_, name_));
     if (config) {
       SWIZZLE_ASSIGN_OR_RETURN(version_, ServedVersion(versions, config->version_policy()));
-      LogNotices(*config);
+      LogNoticesOf(*config);
     }
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
                              config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
@@ -77,11 +78,15 @@ class DirectoryLoader {
   }
 
   // Nothing that a file says is ignored in silence.
-  void LogNotices(const inference::ModelConfig& config) const {
-    for (const ConfigNotice& notice : NoticesOf(config)) {
+  void LogNotices(const std::vector<ConfigNotice>& notices) const {
+    for (const ConfigNotice& notice : notices) {
       Log(LogLevel::kInfo, "field of config.pbtxt changes nothing",
           {{"model", name_}, {"field", notice.field}, {"why", notice.why}});
     }
+  }
+
+  void LogNoticesOf(const inference::ModelConfig& config) const {
+    LogNotices(NoticesOf(config));
     if (!WantsGpu(config) || !devices_.gpus().empty()) return;
     Log(LogLevel::kWarning, "the model runs on the CPU, for the server has no GPU",
         {{"model", name_}, {"field", "instance_group.kind"}, {"why", devices_.reason()}});
@@ -91,6 +96,8 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
     version_ = std::max<int64_t>(version_, 1);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, config, spec));
+    LogNotices(notices);
     return NewIdentityModel(std::move(spec), ExecuteDelay(config));
   }
 
@@ -308,7 +315,10 @@ class DirectoryLoader {
     spec.platform = PlatformOf(container);
     spec.backend = "swizzle";
     if (!config) return spec;
-    return ConfigureSpec(*config, std::move(spec));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec)));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, *config, spec));
+    LogNotices(notices);
+    return spec;
   }
 
   // Executors of one model share its threads: two pools that spin on the same processors halve each other. `spec` may

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/rpc/classification.h"
 #include "server/rpc/received_message.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
@@ -242,6 +243,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   }
 
   Status Write(Result result) {
+    SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
     SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
     const int64_t bytes = BytesOf(result);
     HoldAnyway(request_bytes_ + bytes);
@@ -284,7 +286,7 @@ class InferCall final : public grpc::ServerUnaryReactor {
   int64_t request_bytes_ = 0;
   uint64_t peer_ = 0;  // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();
-  std::vector<int> outputs_;
+  std::vector<RequestedOutput> outputs_;
   ResponseWatch::Response sending_;
   std::string unfinished_of_;       // the connection that this call counts for; empty: there are few calls
   std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket

@@ -104,6 +104,7 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
       context, request, response, [](const auto&, inference::ServerMetadataResponse& metadata) {
         metadata.set_name("swizzle");
         metadata.set_version(SWIZZLE_VERSION);
+        metadata.add_extensions("classification");
         metadata.add_extensions("model_configuration");
         metadata.add_extensions("statistics");
         return absl::OkStatus();

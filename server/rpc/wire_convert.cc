@@ -10,6 +10,7 @@
 
 #include "model_loader/files/printable_name.h"
 #include "server/model/reshaped_dims.h"
+#include "server/rpc/classification.h"
 #include "server/rpc/wire_contents.h"
 
 namespace swizzle {
@@ -71,15 +72,23 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
 
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
   for (const auto& [key, value] : parameters) {
-    if (key == "classification") {
-      return InvalidArgument("parameter 'classification' of ", QuotedName(tensor),
-                             " is not served: ask for the output without it, and sort its values in the client");
-    }
     if (StartsWith(key, "shared_memory_") || StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor), " is not supported");
     }
   }
   return absl::OkStatus();
+}
+
+// How many classes are asked for in the place of an output; 0: none, but the tensor.
+StatusOr<int64_t> ClassesParameter(const Parameters& parameters, const ModelSpec& spec, const TensorSpec& output,
+                                   int64_t rows) {
+  const auto found = parameters.find("classification");
+  if (found == parameters.end()) return 0;
+  SWIZZLE_ASSIGN_OR_RETURN(const uint64_t asked, UnsignedParameter("classification", found->second));
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  const auto classes = static_cast<int64_t>(std::min(asked, kLargest));
+  SWIZZLE_RETURN_IF_ERROR(CheckClasses(spec, output, classes, rows));
+  return classes;
 }
 
 // ---- Contents ----
@@ -247,20 +256,23 @@ class Decoder {
   }
 
   Status ReadOutputs() {
-    const int all = static_cast<int>(spec_.outputs.size());
     if (message_.outputs_size() == 0) {
-      for (int i = 0; i < all; ++i) decoded_.outputs.push_back(i);
+      for (size_t i = 0; i < spec_.outputs.size(); ++i) decoded_.outputs.push_back({.index = i});
       return absl::OkStatus();
     }
     for (const auto& output : message_.outputs()) {
       SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name()));
-      int index = 0;
-      while (index < all && spec_.outputs[static_cast<size_t>(index)].name != output.name()) ++index;
-      if (index == all) return InvalidArgument("model '", spec_.name, "' has no output ", QuotedName(output.name()));
-      if (std::find(decoded_.outputs.begin(), decoded_.outputs.end(), index) != decoded_.outputs.end()) {
+      const auto found = std::ranges::find(spec_.outputs, output.name(), &TensorSpec::name);
+      if (found == spec_.outputs.end()) {
+        return InvalidArgument("model '", spec_.name, "' has no output ", QuotedName(output.name()));
+      }
+      const auto index = static_cast<size_t>(found - spec_.outputs.begin());
+      if (std::ranges::find(decoded_.outputs, index, &RequestedOutput::index) != decoded_.outputs.end()) {
         return InvalidArgument("output ", QuotedName(output.name()), " of model '", spec_.name, "' is asked for twice");
       }
-      decoded_.outputs.push_back(index);
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t classes,
+                               ClassesParameter(output.parameters(), spec_, *found, decoded_.request.rows));
+      decoded_.outputs.push_back({index, classes});
     }
     return absl::OkStatus();
   }
@@ -291,19 +303,18 @@ StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const Model
   return Decoder(message, spec).Decode(now);
 }
 
-void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::span<const int> outputs, Result result,
-                 inference::ModelInferResponse& response) {
+void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::span<const RequestedOutput> outputs,
+                 Result result, inference::ModelInferResponse& response) {
   response.set_model_name(spec.name);
   response.set_model_version(std::to_string(spec.version));
   response.set_id(message.id());
   SetMicroseconds("swizzle_queue_us", result.queue, *response.mutable_parameters());
   SetMicroseconds("swizzle_compute_us", result.compute, *response.mutable_parameters());
-  for (const int index : outputs) {
-    const size_t i = static_cast<size_t>(index);
+  for (const auto& [i, classes] : outputs) {
     auto& output = *response.add_outputs();
     output.set_name(spec.outputs[i].name);
-    output.set_datatype(std::string(DTypeName(spec.outputs[i].dtype)));
-    const Shape shape = WireShape(spec.outputs[i], spec, result.shapes[i]);
+    output.set_datatype(std::string(DTypeName(classes > 0 ? DType::kString : spec.outputs[i].dtype)));
+    const Shape shape = classes > 0 ? result.shapes[i] : WireShape(spec.outputs[i], spec, result.shapes[i]);
     output.mutable_shape()->Add(shape.begin(), shape.end());
     response.add_raw_output_contents(std::move(result.outputs[i]));
   }

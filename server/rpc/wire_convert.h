@@ -14,20 +14,21 @@
 #include "proto/grpc_service.pb.h"
 #include "server/model/model.h"
 #include "server/model/request.h"
+#include "server/rpc/requested_output.h"
 
 namespace swizzle {
 
 struct DecodedInfer {
-  Request request;           // deadline: of the parameter `timeout` alone
-  std::vector<int> outputs;  // indices into ModelSpec::outputs, in the order of the response
+  Request request;                       // deadline: of the parameter `timeout` alone
+  std::vector<RequestedOutput> outputs;  // in the order of the response
 };
 
 // `message` must outlive the request. `now` is when `timeout` starts to count.
 StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, Instant now);
 
-// Fills an empty `response` with the outputs at `outputs`, taken out of `result`.
-void EncodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, std::span<const int> outputs,
-                 Result result, inference::ModelInferResponse& response);
+// Fills an empty `response` with `outputs`, taken out of `result`, in which classes stand where they are asked for.
+void EncodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec,
+                 std::span<const RequestedOutput> outputs, Result result, inference::ModelInferResponse& response);
 
 }  // namespace swizzle
 

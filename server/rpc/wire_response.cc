@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/classification.h"
 #include "server/rpc/received_message.h"
 
 namespace swizzle {
@@ -97,15 +98,18 @@ grpc::Slice Owning(std::string text) {
 
 }  // namespace
 
-StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const int> outputs,
+StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const RequestedOutput> outputs,
                                 int64_t most) {
   int64_t all = 0, sent = 0;
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     const OutputBytes output = BytesOfOutput(spec.outputs[i], spec, request);
     const int64_t bytes = std::min(output.bytes.value_or(most + 1), most + 1);  // so that nothing overflows
     all += bytes;
-    if (!output.certain || std::ranges::find(outputs, static_cast<int>(i)) == outputs.end()) continue;
-    if (!output.bytes || bytes > most || (sent += bytes) > most) {
+    const auto asked = std::ranges::find(outputs, i, &RequestedOutput::index);
+    if (asked == outputs.end()) continue;
+    if (asked->classes > 0) {
+      all += std::min(MostClassBytes(spec.outputs[i], asked->classes, request.rows), most + 1);
+    } else if (output.certain && (!output.bytes || bytes > most || (sent += bytes) > most)) {
       const std::string text = output.bytes ? std::to_string(std::max(*output.bytes, sent)) : "more than 9e18";
       return TooLarge(StatusCode::kInvalidArgument, spec, request.rows, text, most);
     }
@@ -119,11 +123,12 @@ int64_t BytesOf(const Result& result) {
   return bytes;
 }
 
-Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const int> outputs, int64_t most) {
+Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const RequestedOutput> outputs,
+                   int64_t most) {
   int64_t bytes = 0;
-  for (const int i : outputs) bytes += static_cast<int64_t>(result.outputs[static_cast<size_t>(i)].size());
+  for (const RequestedOutput& output : outputs) bytes += static_cast<int64_t>(result.outputs[output.index].size());
   if (bytes <= most) return absl::OkStatus();
-  const Shape& shape = result.shapes[static_cast<size_t>(outputs.front())];
+  const Shape& shape = result.shapes[outputs.front().index];
   const int64_t rows = spec.max_batch_size > 0 && !shape.empty() ? shape.front() : 1;
   return TooLarge(StatusCode::kResourceExhausted, spec, rows, std::to_string(bytes), most);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/classification.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_survey.h"
 
@@ -64,6 +65,7 @@ void Answer(const inference::ModelInferRequest& message, const ModelSpec& spec, 
     if (spec.max_batch_size > 0) SWIZZLE_CHECK(input.shape.front() == decoded.request.rows);
   }
   SWIZZLE_CHECK(decoded.request.rows >= 1 && (spec.max_batch_size == 0 || decoded.request.rows <= spec.max_batch_size));
+  SWIZZLE_CHECK(Classify(spec, decoded.outputs, result).ok());
   inference::ModelInferResponse response;
   EncodeInfer(message, spec, decoded.outputs, std::move(result), response);
   SWIZZLE_CHECK(response.outputs_size() == response.raw_output_contents_size() && sum + 1 > 0);

@@ -84,7 +84,6 @@ TEST(ParseModelConfig, WhatChangesNothingIsAcceptedWithOneNoticeEach) {
     const char* field;
   } cases[] = {
       {"input { name: 'x' data_type: TYPE_FP32 dims: [3, 8, 8] format: FORMAT_NCHW }", "input.format"},
-      {"output { name: 'y' data_type: TYPE_FP32 label_filename: 'l' }", "output.label_filename"},
       {"instance_group { count: 1 gpus: [0, 1] } instance_group { gpus: 2 }", "instance_group.gpus"},
       {"instance_group { name: 'a' }", "instance_group.name"},
       {"instance_group { profile: '1' }", "instance_group.profile"},

@@ -43,7 +43,7 @@ TEST_F(InferenceServiceTest, IsLiveAndReadyAndSaysWhatItIs) {
   ASSERT_TRUE(Call(&Stub::ServerMetadata, inference::ServerMetadataRequest(), metadata).ok());
   EXPECT_EQ(metadata.name(), "swizzle");
   EXPECT_FALSE(metadata.version().empty());
-  EXPECT_THAT(metadata.extensions(), ElementsAre("model_configuration", "statistics"));
+  EXPECT_THAT(metadata.extensions(), ElementsAre("classification", "model_configuration", "statistics"));
 }
 
 TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {

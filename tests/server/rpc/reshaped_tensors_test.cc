@@ -51,7 +51,7 @@ TEST(ReshapedTensors, OutputsAreTheFiles) {
   result.outputs = {"yyyy", "zz"};
   result.shapes = {{2, 4}, {2, 3}};
   inference::ModelInferResponse response;
-  const int outputs[] = {0, 1};
+  const RequestedOutput outputs[] = {{0}, {1}};
   EncodeInfer({}, ReshapedSpec(), outputs, std::move(result), response);
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 1, 4, 1));
   EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 1, 3));

@@ -100,7 +100,7 @@ TEST(DecodeInfer, RawInputsAreViewsIntoTheMessageInTheModelsOrder) {
   EXPECT_THAT(request.inputs[0].shape, ElementsAre(2, 4));
   EXPECT_EQ(static_cast<const void*>(request.inputs[0].bytes.data()), message.raw_input_contents(1).data());
   EXPECT_EQ(static_cast<const void*>(request.inputs[1].bytes.data()), message.raw_input_contents(0).data());
-  EXPECT_THAT(decoded->outputs, ElementsAre(0, 1));
+  EXPECT_THAT(decoded->outputs, ElementsAre(RequestedOutput{0}, RequestedOutput{1}));
 }
 
 TEST(DecodeInfer, SizesAreCheckedAndBothAreNamed) {
@@ -324,7 +324,7 @@ TEST(DecodeInfer, OutputsAreAsAskedFor) {
   message.add_outputs()->set_name("Y");
   const auto decoded = DecodeInfer(message, BatchedSpec(), kNow);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_THAT(decoded->outputs, ElementsAre(1, 0));
+  EXPECT_THAT(decoded->outputs, ElementsAre(RequestedOutput{1}, RequestedOutput{0}));
 
   message.add_outputs()->set_name("Y");
   EXPECT_EQ(ErrorOf(message), "output 'Y' of model 'M' is asked for twice");
@@ -376,13 +376,25 @@ TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
   ModelInferRequest shared = GoodRequest();
   (*shared.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
   EXPECT_EQ(ErrorOf(shared), "parameter 'shared_memory_region' of 'X' is not supported");
+}
 
-  ModelInferRequest classes = GoodRequest();
-  classes.add_outputs()->set_name("Y");
-  (*classes.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(3);
-  EXPECT_EQ(ErrorOf(classes),
-            "parameter 'classification' of 'Y' is not served: ask for the output without it, and sort its "
-            "values in the client");
+TEST(DecodeInfer, ClassesAreAskedForInThePlaceOfAnOutput) {
+  ModelInferRequest message = GoodRequest();
+  message.add_outputs()->set_name("Y");
+  auto& classes = (*message.mutable_outputs(0)->mutable_parameters())["classification"];
+  classes.set_int64_param(3);
+  EXPECT_THAT(DecodeInfer(message, BatchedSpec(), kNow)->outputs, ElementsAre(RequestedOutput{0, 3}));
+  classes.set_uint64_param(std::numeric_limits<uint64_t>::max());  // all there are
+  EXPECT_TRUE(DecodeInfer(message, BatchedSpec(), kNow).ok());
+  classes.set_int64_param(0);
+  EXPECT_THAT(DecodeInfer(message, BatchedSpec(), kNow)->outputs, ElementsAre(RequestedOutput{0}));
+  classes.set_int64_param(-1);
+  EXPECT_EQ(ErrorOf(message), "parameter 'classification' must be a non-negative integer");
+  classes.set_string_param("3");
+  EXPECT_EQ(ErrorOf(message), "parameter 'classification' must be a non-negative integer");
+  classes.set_int64_param(3);
+  message.mutable_outputs(0)->set_name("Z");
+  EXPECT_EQ(ErrorOf(message), "parameter 'classification' is for outputs of numbers; output 'Z' of model 'M' is BYTES");
 }
 
 TEST(DecodeInfer, AClientsOwnParametersPass) {
@@ -404,7 +416,7 @@ TEST(EncodeInfer, WritesTheOutputsAskedForInTheirOrder) {
   result.queue = absl::Microseconds(12);
   result.compute = absl::Microseconds(345);
   inference::ModelInferResponse response;
-  const int outputs[] = {1, 0};
+  const RequestedOutput outputs[] = {{1}, {0}};
   EncodeInfer(message, BatchedSpec(), outputs, std::move(result), response);
 
   EXPECT_EQ(response.model_name(), "M");

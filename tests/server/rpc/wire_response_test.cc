@@ -6,6 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace swizzle {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMost = 1 << 20;
-constexpr std::array<int, 2> kBoth = {0, 1};
+constexpr std::array<RequestedOutput, 2> kBoth = {{{0}, {1}}};
 
 // Two outputs: one as long as the input, as far as can be told, the other of so many numbers a row.
 ModelSpec SpecWith(int64_t numbers) {
@@ -58,6 +61,22 @@ TEST(ResponseBytes, WhatIsLeftOpenIsNoLargerTogetherThanARowOfTheInputs) {
   Request request = RequestOf({2, 3, 64, 48});
   request.rows = 2;
   EXPECT_EQ(*ResponseBytes(spec, request, kBoth, int64_t{1} << 30), 2 * 4 * (3 * 64 * 48 + 21 * 64 * 64));
+}
+
+// The model computes the tensor all the same.
+TEST(ResponseBytes, TextsOfClassesCountBesideTheTensor) {
+  ModelSpec spec = SpecWith(100);
+  const auto bytes = [&](int64_t classes) {
+    const std::array<RequestedOutput, 1> asked = {{{1, classes}}};
+    return *ResponseBytes(spec, RequestOf({1, 1}), asked, kMost) - 4 - 400;
+  };
+  EXPECT_EQ(bytes(0), 0);
+  const int64_t of_one = bytes(1);
+  EXPECT_GE(of_one, 4 + static_cast<int64_t>(std::string("-340282346638528859811704183484516925440.000000:99").size()));
+  EXPECT_EQ(bytes(3), 3 * of_one);
+  EXPECT_EQ(bytes(1000), 100 * of_one);  // there are no more
+  spec.outputs[1].labels = std::make_shared<const std::vector<std::string>>(2, std::string(50, 'a'));
+  EXPECT_EQ(bytes(1), of_one + 50);
 }
 
 }  // namespace
