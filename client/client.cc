@@ -133,7 +133,7 @@ class GrpcClient : public Client {
       std::move(call->done_)(status);
       return call;
     }
-    call->context_.set_deadline(DeadlineIn(TimeoutOf(request)));
+    Prepare(call->context_, TimeoutOf(request));
     calls_.Add();
     stub_->async()->ModelInfer(&call->context_, &call->request_, &call->response_,
                                [this, call](const grpc::Status& status) mutable {
@@ -163,14 +163,24 @@ class GrpcClient : public Client {
     // A server that is just starting is found soon after it listens.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-    return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments);
+    return grpc::CreateCustomChannel(options.address, NewCredentials(options), arguments);
+  }
+
+  static std::shared_ptr<grpc::ChannelCredentials> NewCredentials(const ClientOptions& options) {
+    if (!options.tls) return grpc::InsecureChannelCredentials();
+    return grpc::SslCredentials({options.tls_ca, options.tls_key, options.tls_certificate});
+  }
+
+  void Prepare(grpc::ClientContext& context, absl::Duration timeout) const {
+    context.set_deadline(DeadlineIn(timeout));
+    if (!options_.token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", options_.token));
   }
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                 const Request& request, absl::Duration timeout) {
     grpc::ClientContext context;
-    context.set_deadline(DeadlineIn(timeout));
+    Prepare(context, timeout);
     Response response;
     const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
     if (!status.ok()) return StatusOf(status);

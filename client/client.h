@@ -26,6 +26,10 @@ struct ClientOptions {
   std::string address = "localhost:8001";
   absl::Duration timeout = absl::Seconds(30);  // of each call that does not name its own
   int max_message_bytes = 64 << 20;            // of a response
+  bool tls = false;
+  std::string tls_ca = {};                         // PEM: authorities of the server's certificate; empty: the system's
+  std::string tls_certificate = {}, tls_key = {};  // PEM: what this client shows; empty: nothing
+  std::string token = {};                          // sent with each call, as "authorization: Bearer TOKEN"; empty: none
 };
 
 struct ServerMetadata {

@@ -57,6 +57,22 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->type_name("FILE");
 }
 
+// Who may connect.
+void AddSecurity(CLI::App& app, ServerOptions& options) {
+  const auto add = [&](const char* flag, std::filesystem::path& file, const char* text) {
+    return app.add_option(flag, file, text)->type_name("FILE");
+  };
+  auto* const certificate = add("--tls-cert", options.tls.certificate,
+                                "Serve gRPC over TLS, with this certificate, those between it and its authority behind "
+                                "it; PEM, read again when it changes");
+  auto* const key = add("--tls-key", options.tls.key, "Its private key; likewise");
+  certificate->needs(key);
+  key->needs(certificate);
+  add("--tls-client-ca", options.tls.client_ca,
+      "Take only clients that show a certificate of one of these authorities; likewise")
+      ->needs(certificate);
+}
+
 // How models are run.
 void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
   const std::map<std::string, PinThreads> pins = {
@@ -228,6 +244,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddCallLimits(app, line.options.rpc, seconds);
   AddServerLimits(app, line.options.rpc, seconds);
   AddReadiness(app, ready);
+  AddSecurity(app, line.options);
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);

@@ -10,6 +10,7 @@
 #include "server/model/model.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/rpc_limits.h"
+#include "server/security/tls_certificates.h"
 #include "server/telemetry/logging.h"
 
 namespace swizzle {
@@ -30,6 +31,7 @@ struct ServerOptions {
   absl::Duration drain_delay = absl::ZeroDuration();
   bool says_goaway = true;  // in a drain, where it can be said; tests say no
   RpcLimits rpc;
+  TlsFiles tls;
   int64_t memory_limit = 0;   // bytes; 0: what control groups and the machine leave
   int64_t max_run_bytes = 0;  // of models in regions, or node by node; 0: what is left of that
   LogFormat log_format = LogFormat::kText;

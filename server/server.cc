@@ -149,6 +149,10 @@ Status Server::Open(const ServerOptions& options, const std::function<void()>& b
     Log(LogLevel::kInfo, "models run on the CPU", {{"reason", devices_->reason()}});
   }
   says_goaway_ = options.says_goaway;
+  if (options.tls.wanted()) {
+    SWIZZLE_ASSIGN_OR_RETURN(certificates_, TlsCertificates::Load(options.tls, Clock::Real().WallNow()));
+  }
+  credential_watch_ = std::make_unique<CredentialWatch>(certificates_.get());
   SWIZZLE_RETURN_IF_ERROR(Listen(options));
   SWIZZLE_RETURN_IF_ERROR(OpenRepository(options, stop));
   SWIZZLE_RETURN_IF_ERROR(LoadModels(options, before_serving, stop));
@@ -179,8 +183,8 @@ Status Server::Listen(const ServerOptions& options) {
       [this](const std::string& peer) { return grpc_->ReceivedBytes(peer); }, Clock::Real());
   connection_ends_ = std::make_unique<ConnectionEnds>(limits, Clock::Real());
   const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
-  SWIZZLE_ASSIGN_OR_RETURN(grpc_,
-                           GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed));
+  SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed,
+                                                      certificates_.get()));
   memory_limit_ = MemoryLimitOf(options);
   call_watch_ = std::make_unique<CallWatch>();
   StartUpkeep();
@@ -193,6 +197,9 @@ Status Server::Listen(const ServerOptions& options) {
        {"transport_bytes", limits.transport_bytes},
        {"memory_limit", memory_limit_},
        {"grpc", grpc::Version()},
+       {"tls", certificates_ == nullptr        ? "no"
+               : options.tls.client_ca.empty() ? "yes"
+                                               : "with client certificates"},
        {"goaway", CanSayGoaway() ? "yes" : "no"}});
   return absl::OkStatus();
 }
@@ -224,7 +231,8 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
           .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes},
           .run_bytes = runs.held,
           .run_bytes_limit = runs.limit,
-          .memory_trims = trim.trims()};
+          .memory_trims = trim.trims(),
+          .credentials = credential_watch_->load()};
 }
 
 void Server::StartUpkeep() {

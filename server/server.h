@@ -17,6 +17,7 @@
 #include "kernels/base/status.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/tuning_cache.h"
+#include "server/credential_watch.h"
 #include "server/device_watch.h"
 #include "server/memory/memory_trim.h"
 #include "server/options.h"
@@ -26,6 +27,7 @@
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
+#include "server/security/tls_certificates.h"
 #include "server/shutdown_signals.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/periodic.h"
@@ -87,6 +89,8 @@ class Server {
   void EndSlowSenders();
   ClientLoad LoadOfClients(const MemoryTrim& trim) const;
 
+  std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS
+  std::unique_ptr<CredentialWatch> credential_watch_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;
   std::unique_ptr<Metrics> metrics_;

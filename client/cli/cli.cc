@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
+#include "client/cli/connection.h"
 #include "client/client.h"
 
 namespace swizzle::client {
@@ -46,11 +47,7 @@ class CommandLine {
     app_.require_subcommand(1);
     app_.fallthrough();
     app_.get_formatter()->column_width(34);
-    app_.add_option("--address", address_, "Where the server listens")->type_name("HOST:PORT")->capture_default_str();
-    app_.add_option("--timeout", timeout_s_, "Seconds that a call may take")
-        ->type_name("SECONDS")
-        ->capture_default_str()
-        ->check(IsPositive);
+    AddConnection();
     app_.add_option("-o,--output", output_, "How to print: text or json")
         ->type_name("FORMAT")
         ->capture_default_str()
@@ -65,9 +62,29 @@ class CommandLine {
   CLI::App& app() { return app_; }
   const Command& command() const { return command_; }
   bool json() const { return output_ == "json"; }
-  ClientOptions client_options() const { return {.address = address_, .timeout = absl::Seconds(timeout_s_)}; }
+  const ConnectionFlags& connection() const { return connection_; }
 
  private:
+  void AddConnection() {
+    app_.add_option("--address", connection_.address, "Where the server listens")
+        ->type_name("HOST:PORT")
+        ->capture_default_str();
+    app_.add_option("--timeout", connection_.timeout_s, "Seconds that a call may take")
+        ->type_name("SECONDS")
+        ->capture_default_str()
+        ->check(IsPositive);
+    app_.add_flag("--tls", connection_.tls, "Connect over TLS, to a server that the system's authorities know");
+    const auto add_file = [&](const char* flag, std::string& file, const char* description) {
+      return app_.add_option(flag, file, description)->type_name("FILE");
+    };
+    add_file("--tls-ca", connection_.tls_ca, "Connect over TLS, to a server that these authorities know; PEM");
+    auto* certificate = add_file("--tls-cert", connection_.tls_certificate, "The certificate to show the server; PEM");
+    auto* key = add_file("--tls-key", connection_.tls_key, "Its private key; PEM");
+    certificate->needs(key);
+    key->needs(certificate);
+    add_file("--token-file", connection_.token_file, "Send the bearer token that this file holds");
+  }
+
   void AddHealth() {
     CLI::App* command = app_.add_subcommand("health", "Is the server, or a model, ready? Exit code 0 says yes");
     AddModel(command, health_.model, "A model; without it, the server");
@@ -164,8 +181,7 @@ class CommandLine {
   }
 
   CLI::App app_;
-  std::string address_ = ClientOptions().address;
-  double timeout_s_ = absl::ToDoubleSeconds(ClientOptions().timeout);
+  ConnectionFlags connection_;
   std::string output_ = "text";
   HealthOptions health_;
   double health_wait_s_ = 0;
@@ -198,8 +214,9 @@ int RunCli(int argc, const char* const* argv, std::ostream& out, std::ostream& e
     return ReportParseResult(line.app(), result, out, err);
   }
   Terminal terminal{out, err, err_is_terminal, line.json()};
-  const std::unique_ptr<Client> client = NewClient(line.client_options());
-  const absl::Status status = line.command()(*client, terminal);
+  const absl::StatusOr<ClientOptions> connection = ReadConnection(line.connection());
+  absl::Status status = connection.status();
+  if (status.ok()) status = line.command()(*NewClient(*connection), terminal);
   if (!status.ok()) err << "swizzle: " << OneLine(std::string(status.message())) << '\n';
   return ExitCodeOf(status);
 }

@@ -20,8 +20,10 @@ bool Reached(absl::Duration time, absl::Duration limit) {
 
 }  // namespace
 
-ConnectionEnd WhyEnded(const ConnectionAcceptor::Closed& closed, absl::Duration without_call, const RpcLimits& limits) {
-  if (closed.received < kOpeningBytes && Reached(closed.age, limits.handshake_timeout)) {
+ConnectionEnd WhyEnded(const ConnectionAcceptor::Closed& closed, absl::Duration without_call, bool in_books,
+                       const RpcLimits& limits) {
+  const bool opened = in_books && closed.received >= kOpeningBytes;
+  if (!opened && Reached(closed.age, limits.handshake_timeout)) {
     return ConnectionEnd::kHandshake;
   }
   // Who lives answers a ping at once.
@@ -54,11 +56,12 @@ void ConnectionEnds::Add(const ConnectionAcceptor::Closed& closed) {
   const Instant now = clock_.Now();
   const MutexLock lock(mutex_);
   const auto found = calls_.find(closed.peer);
+  const bool in_books = found != calls_.end();
   // Who never had a call may have been seen for the first time long after it came.
-  const bool had_calls = found != calls_.end() && found->second.started > 0;
+  const bool had_calls = in_books && found->second.started > 0;
   const absl::Duration without_call = had_calls ? now - found->second.last : closed.age;
-  if (found != calls_.end()) calls_.erase(found);
-  if (!closed.ended) ++counts_[static_cast<size_t>(WhyEnded(closed, without_call, limits_))];
+  if (in_books) calls_.erase(found);
+  if (!closed.ended) ++counts_[static_cast<size_t>(WhyEnded(closed, without_call, in_books, limits_))];
 }
 
 ConnectionEnds::Counts ConnectionEnds::counts() const {

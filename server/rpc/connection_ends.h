@@ -21,8 +21,9 @@
 
 namespace swizzle {
 
-// `without_call`: how long it had none.
-ConnectionEnd WhyEnded(const ConnectionAcceptor::Closed& closed, absl::Duration without_call, const RpcLimits& limits);
+// `without_call`: how long it had none. `in_books`: whether gRPC ever had it there, which it has once TLS has begun.
+ConnectionEnd WhyEnded(const ConnectionAcceptor::Closed& closed, absl::Duration without_call, bool in_books,
+                       const RpcLimits& limits);
 
 // Thread-safe.
 class ConnectionEnds {

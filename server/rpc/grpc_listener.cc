@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "server/rpc/tls_credentials.h"
+
 namespace swizzle {
 namespace {
 
@@ -57,15 +59,16 @@ std::string AcceptedPeer(std::string peer) {
 
 StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Start(const std::string& address, const RpcLimits& limits,
                                                             const std::vector<grpc::Service*>& services,
-                                                            OnClosed closed) {
+                                                            OnClosed closed, const TlsCertificates* certificates) {
   StatusOr<ListeningSocket> socket = Listen(address);
   if (!socket.ok()) return Annotate(socket.status(), "gRPC");
   grpc::ServerBuilder builder;
   SetLimits(limits, builder);
   for (grpc::Service* const service : services) builder.RegisterService(service);
   std::unique_ptr<GrpcListener> listener(new GrpcListener);
+  listener->credentials_ = NewServerCredentials(certificates);
   listener->take_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, listener->credentials_);
   listener->server_ = builder.BuildAndStart();
   if (listener->server_ == nullptr) return MakeError(StatusCode::kUnavailable, "gRPC cannot serve on ", address);
   auto* const take = listener->take_.get();

@@ -14,6 +14,7 @@
 #include "kernels/base/status.h"
 #include "server/net/connection_acceptor.h"
 #include "server/rpc/rpc_limits.h"
+#include "server/security/tls_certificates.h"
 
 namespace swizzle {
 
@@ -26,11 +27,12 @@ class GrpcListener {
   using OnClosed = std::function<void(const ConnectionAcceptor::Closed&)>;
 
   // Listens on `address`, and calls `services`, which outlive this. `limits`: settled. `closed`, which may be null,
-  // hears of each connection that is closed, on the acceptor's thread. UNAVAILABLE, naming the address, if it cannot be
-  // had.
+  // hears of each connection that is closed, on the acceptor's thread. `certificates`, null for no TLS, outlives this.
+  // UNAVAILABLE, naming the address, if it cannot be had.
   static StatusOr<std::unique_ptr<GrpcListener>> Start(const std::string& address, const RpcLimits& limits,
                                                        const std::vector<grpc::Service*>& services,
-                                                       OnClosed closed = nullptr);
+                                                       OnClosed closed = nullptr,
+                                                       const TlsCertificates* certificates = nullptr);
   ~GrpcListener();  // shuts down at once
 
   int port() const { return port_; }
@@ -58,6 +60,7 @@ class GrpcListener {
 
   int port_ = 0;
   bool shut_down_ = false;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // before the server, which asks them at each handshake
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> take_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;  // before the two that it calls

@@ -57,6 +57,15 @@ enum class ConnectionEnd : uint8_t {
   kOther,      // none: its client ended it, or it broke
 };
 
+// What became of files that were replaced while the server runs.
+enum class ReloadOutcome : uint8_t {
+  kReplaced,  // what they hold is used
+  kFailed,    // it cannot be; what they held before is used on
+};
+
+// Files that are read again when they change.
+enum class WatchedFiles : uint8_t { kTls };
+
 // Whom memory is promised to.
 enum class MemoryUse : uint8_t {
   kModels,    // to executors, at their largest batches
@@ -103,6 +112,10 @@ inline constexpr std::array<std::string_view, 4> kLabelValues<ConnectionRefusal>
 template <>
 inline constexpr std::array<std::string_view, 5> kLabelValues<ConnectionEnd> = {"handshake", "age", "idle", "keepalive",
                                                                                 "other"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<ReloadOutcome> = {"replaced", "failed"};
+template <>
+inline constexpr std::array<std::string_view, 1> kLabelValues<WatchedFiles> = {"tls"};
 template <>
 inline constexpr std::array<std::string_view, 2> kLabelValues<MemoryUse> = {"models", "requests"};
 template <>

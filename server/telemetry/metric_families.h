@@ -54,6 +54,8 @@ inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
 inline constexpr MetricLabel kCallRefusal = {"reason", kLabelValues<CallRefusal>};
 inline constexpr MetricLabel kConnectionRefusal = {"reason", kLabelValues<ConnectionRefusal>};
 inline constexpr MetricLabel kConnectionEnd = {"after", kLabelValues<ConnectionEnd>};
+inline constexpr MetricLabel kWatchedFiles = {"files", kLabelValues<WatchedFiles>};
+inline constexpr MetricLabel kReloadOutcome = {"outcome", kLabelValues<ReloadOutcome>};
 inline constexpr MetricLabel kMemoryUse = {"to", kLabelValues<MemoryUse>};
 inline constexpr MetricLabel kCallState = {"state", kLabelValues<CallState>};
 inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
@@ -172,6 +174,15 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "without HTTP/2), age (nine tenths of --connection-age, from where on gRPC asks clients to connect anew), idle "
      "(--connection-idle without a call), keepalive (silent for --keepalive-time, and a ping was not answered), other "
      "(none: the client ended it, or it broke)."},
+    {"swizzle_tls_certificate_expiry_timestamp_seconds",
+     kGauge,
+     {},
+     "When the certificate that is shown to clients expires, since the Unix epoch; only with --tls-cert."},
+    {"swizzle_credential_reloads_total",
+     kCounter,
+     {kWatchedFiles, kReloadOutcome},
+     "Times that files were read again because they had changed: tls (--tls-cert, --tls-key, --tls-client-ca). failed: "
+     "what they hold cannot be used, and what they held before is used on."},
     {"swizzle_grpc_calls_total",
      kCounter,
      {kCallState},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
+#include "server/security/reloads.h"
 #include "server/telemetry/activity.h"
 #include "server/telemetry/labels.h"
 #include "server/threading/clock.h"
@@ -88,6 +90,17 @@ class ModelMetrics {
 // The label of requests to models that the repository doesn't have; no model can have this name.
 inline constexpr std::string_view kUnknownModel = "(unknown)";
 
+// The certificate that is shown to clients.
+struct TlsLoad {
+  absl::Time expires;
+  ReloadCounts reloads;
+};
+
+// Files that say who may connect. What is not used is not there.
+struct CredentialLoad {
+  std::optional<TlsLoad> tls;
+};
+
 // What clients take of the server, and how often it refused them.
 struct ClientLoad {
   int64_t inflight_bytes = 0, inflight_bytes_limit = 0;
@@ -101,6 +114,7 @@ struct ClientLoad {
   std::array<int64_t, kLabelValues<MemoryUse>.size()> memory_promised = {};  // by MemoryUse
   int64_t run_bytes = 0, run_bytes_limit = 0;
   int64_t memory_trims = 0;
+  CredentialLoad credentials;
 };
 
 struct GpuMemory {

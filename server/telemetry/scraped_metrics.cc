@@ -46,6 +46,55 @@ prometheus::MetricFamily ByLabel(const std::array<int64_t, kLabelValues<Label>.s
   return family;
 }
 
+std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
+  const auto number = [](int64_t count) { return static_cast<double>(count); };
+  prometheus::MetricFamily calls = Empty<"swizzle_refused_calls_total">();
+  const auto call = [&](CallRefusal why, int64_t count) {
+    Add<"swizzle_refused_calls_total">(calls, number(count), why);
+  };
+  call(CallRefusal::kMalformed, load.malformed);
+  call(CallRefusal::kTooLarge, load.too_large);
+  call(CallRefusal::kInflightBytes, load.no_room);
+  call(CallRefusal::kSlowReader, load.slow_readers);
+  prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
+  return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
+          Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
+          std::move(calls),
+          Single<"swizzle_connections">(number(load.connections)),
+          Single<"swizzle_connections_limit">(number(load.connections_limit)),
+          Single<"swizzle_connections_accepted_total">(number(load.accepted)),
+          std::move(refused),
+          ByLabel<"swizzle_connections_ended_total", ConnectionEnd>(load.connections_ended),
+          ByLabel<"swizzle_grpc_calls_total", CallState>(load.grpc_calls),
+          Single<"swizzle_transport_bytes_limit">(number(load.transport_bytes_limit)),
+          Single<"swizzle_memory_limit_bytes">(number(load.memory_limit)),
+          ByLabel<"swizzle_memory_promised_bytes", MemoryUse>(load.memory_promised),
+          Single<"swizzle_run_bytes">(number(load.run_bytes)),
+          Single<"swizzle_run_bytes_limit">(number(load.run_bytes_limit)),
+          Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
+}
+
+std::vector<prometheus::MetricFamily> OfCredentials(const CredentialLoad& load) {
+  std::vector<prometheus::MetricFamily> families;
+  prometheus::MetricFamily reloads = Empty<"swizzle_credential_reloads_total">();
+  const auto add = [&](WatchedFiles files, const ReloadCounts& counts) {
+    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.replaced), files,
+                                            ReloadOutcome::kReplaced);
+    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.failed), files, ReloadOutcome::kFailed);
+  };
+  if (load.tls.has_value()) {
+    families.push_back(Single<"swizzle_tls_certificate_expiry_timestamp_seconds">(
+        absl::ToDoubleSeconds(load.tls->expires - absl::UnixEpoch())));
+    add(WatchedFiles::kTls, load.tls->reloads);
+  }
+  if (!reloads.metric.empty()) families.push_back(std::move(reloads));
+  return families;
+}
+
 }  // namespace
 
 std::vector<prometheus::MetricFamily> CollectProcessMetrics() {
@@ -88,35 +137,9 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
   const MutexLock lock(mutex_);
   if (!ask_) return {};
   const ClientLoad load = ask_();
-  const auto number = [](int64_t count) { return static_cast<double>(count); };
-  prometheus::MetricFamily calls = Empty<"swizzle_refused_calls_total">();
-  const auto call = [&](CallRefusal why, int64_t count) {
-    Add<"swizzle_refused_calls_total">(calls, number(count), why);
-  };
-  call(CallRefusal::kMalformed, load.malformed);
-  call(CallRefusal::kTooLarge, load.too_large);
-  call(CallRefusal::kInflightBytes, load.no_room);
-  call(CallRefusal::kSlowReader, load.slow_readers);
-  prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
-  Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
-  Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
-  Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
-  Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
-  return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
-          Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
-          std::move(calls),
-          Single<"swizzle_connections">(number(load.connections)),
-          Single<"swizzle_connections_limit">(number(load.connections_limit)),
-          Single<"swizzle_connections_accepted_total">(number(load.accepted)),
-          std::move(refused),
-          ByLabel<"swizzle_connections_ended_total", ConnectionEnd>(load.connections_ended),
-          ByLabel<"swizzle_grpc_calls_total", CallState>(load.grpc_calls),
-          Single<"swizzle_transport_bytes_limit">(number(load.transport_bytes_limit)),
-          Single<"swizzle_memory_limit_bytes">(number(load.memory_limit)),
-          ByLabel<"swizzle_memory_promised_bytes", MemoryUse>(load.memory_promised),
-          Single<"swizzle_run_bytes">(number(load.run_bytes)),
-          Single<"swizzle_run_bytes_limit">(number(load.run_bytes_limit)),
-          Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
+  std::vector<prometheus::MetricFamily> families = OfClients(load);
+  for (auto& family : OfCredentials(load.credentials)) families.push_back(std::move(family));
+  return families;
 }
 
 }  // namespace swizzle

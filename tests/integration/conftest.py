@@ -178,21 +178,27 @@ def start(tmp_path_factory):
         server.kill()
 
 
-@pytest.fixture(scope='module')
-def shared_server(tmp_path_factory):
-    """One server per test file, with the models `identity`, `slow` (100 ms) and the shipped sparse one. It has to
-    survive all that the tests do to it."""
-    directory = tmp_path_factory.mktemp('shared')
+@contextlib.contextmanager
+def lasting_server(directory, *flags):
+    """A server with the models `identity`, `slow` (100 ms) and the shipped sparse one. It has to survive all that is
+    done to it."""
     (directory / 'models').mkdir()
     repository = Repository(directory / 'models').identity().identity('slow', delay_ms=100).shipped()
     repository.identity('text', datatype='STRING', dims='[ -1 ]').identity('bytes', datatype='INT8', dims='[ 4 ]')
-    server = Server(repository, directory, *QUICK_START)
+    server = Server(repository, directory, *QUICK_START, *flags)
     try:
         yield server
         assert server.process.poll() is None, f'the server is gone:\n{server.log()}'
         assert server.stop() == 0, server.log()
     finally:
         server.kill()
+
+
+@pytest.fixture(scope='module')
+def shared_server(tmp_path_factory):
+    """One server per test file."""
+    with lasting_server(tmp_path_factory.mktemp('shared')) as server:
+        yield server
 
 
 @pytest.fixture(scope='session')

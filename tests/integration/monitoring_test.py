@@ -13,7 +13,8 @@ import pytest
 import tritonclient.grpc as triton
 import yaml
 
-from conftest import ROOT, SANITIZED, SPARSE, wait_until
+from certificates import Authority
+from conftest import ROOT, SANITIZED, SPARSE, lasting_server, wait_until
 
 PROMETHEUS = ROOT / 'deploy' / 'prometheus'
 RULES = yaml.safe_load((PROMETHEUS / 'rules.yaml').read_text())
@@ -147,15 +148,23 @@ class Prometheus:
 
 
 @pytest.fixture(scope='module')
-def watched(shared_server):
-    """The shared server, after some requests."""
-    with triton.InferenceServerClient(shared_server.grpc) as client:
+def watched(tmp_path_factory):
+    """A server that has all metrics, after some requests."""
+    folder = tmp_path_factory.mktemp('watched')
+    authority = Authority(folder)
+    pair = authority.issue('server')
+    with lasting_server(folder, f'--tls-cert={pair.certificate}', f'--tls-key={pair.key}') as server:
+        ask(server, authority)
+        yield server
+
+
+def ask(server, authority):
+    with triton.InferenceServerClient(server.grpc, ssl=True, root_certificates=str(authority.certificate)) as client:
         for model, name, shape in (('identity', 'INPUT0', [1, 16]), (SPARSE, 'image', [1, 1, 28, 28])):
             tensor = triton.InferInput(name, shape, 'FP32')
             tensor.set_data_from_numpy(numpy.zeros(shape, numpy.float32))
             for _ in range(3):
                 client.infer(model, [tensor])
-    return shared_server
 
 
 @pytest.fixture(scope='module')

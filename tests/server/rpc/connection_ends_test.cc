@@ -22,11 +22,16 @@ TEST(WhyEndedTest, GoesByTheLimitThatWasReached) {
   const RpcLimits limits;
   const absl::Duration minute = absl::Minutes(1);
   const auto why = [&](absl::Duration age, absl::Duration silence, int64_t received, absl::Duration without_call) {
-    return WhyEnded(Closed{.peer = "", .age = age, .silence = silence, .received = received}, without_call, limits);
+    return WhyEnded(Closed{.peer = "", .age = age, .silence = silence, .received = received}, without_call, true,
+                    limits);
   };
   EXPECT_EQ(why(minute / 2, minute / 2, 0, minute / 2), ConnectionEnd::kHandshake);
   EXPECT_EQ(why(minute / 60, minute / 60, 0, minute / 60), ConnectionEnd::kOther) << "a probe that only connects";
   EXPECT_EQ(why(minute / 2, minute / 2, 33, minute / 2), ConnectionEnd::kOther);
+  EXPECT_EQ(WhyEnded(Closed{.peer = "", .age = minute / 2, .silence = minute / 2, .received = 600}, minute / 2, false,
+                     limits),
+            ConnectionEnd::kHandshake)
+      << "TLS that did not come to its end";
   EXPECT_EQ(why(2 * minute, absl::Seconds(80), 1000, minute), ConnectionEnd::kKeepalive);
   EXPECT_EQ(why(2 * minute, absl::Seconds(62), 1000, minute), ConnectionEnd::kOther) << "it may yet answer";
   EXPECT_EQ(why(28 * minute, minute, 1000, minute), ConnectionEnd::kAge);
@@ -40,7 +45,7 @@ TEST(WhyEndedTest, WhatHasNoLimitReachesNone) {
                             .connection_idle = absl::ZeroDuration(),
                             .keepalive_time = absl::ZeroDuration()};
   const absl::Duration long_time = absl::Hours(100);
-  EXPECT_EQ(WhyEnded({.peer = "", .age = long_time, .silence = long_time, .received = 1000}, long_time, limits),
+  EXPECT_EQ(WhyEnded({.peer = "", .age = long_time, .silence = long_time, .received = 1000}, long_time, true, limits),
             ConnectionEnd::kOther);
 }
 
