@@ -8,8 +8,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "server/telemetry/event_budget.h"
+#include "server/threading/clock.h"
+
 namespace swizzle {
 namespace {
+
+// Of gRPC's warnings, which who connects can cause.
+constexpr int kGrpcEventsASecond = 10;
 
 std::atomic<LogFormat> log_format{LogFormat::kText};
 
@@ -43,7 +49,12 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 // gRPC reports as errors what concerns one connection or listener; what matters of it reaches our callers as status.
 void LogGrpc(gpr_log_func_args* args) {
   const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
-  Log(level, "grpc", {{"detail", args->message}});
+  if (level == LogLevel::kDebug) return Log(level, "grpc", {{"detail", args->message}});
+  static EventBudget budget(kGrpcEventsASecond);
+  const EventBudget::Answer answer = budget.Ask(Clock::Real().Now());
+  if (!answer.may_log) return;
+  if (answer.left_out == 0) return Log(level, "grpc", {{"detail", args->message}});
+  Log(level, "grpc", {{"detail", args->message}, {"left_out_before", answer.left_out}});
 }
 
 }  // namespace
