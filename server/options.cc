@@ -187,6 +187,8 @@ void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
   AddNumber(app, "--max-connections", limits.max_connections, "N", 0, 1 << 20,
             "Connections at once, never more than files may be open; 0: 4096 at most");
   AddNumber(app, "--max-streams", limits.max_streams, "N", 1, 1 << 20, "Calls at once on a connection");
+  AddNumber(app, "--max-stream-requests", limits.max_stream_requests, "N", 1, 1 << 16,
+            "Requests of one stream at once; the next is read when the first of them is answered");
   seconds.Add("--connection-age", limits.connection_age, 0,
               "Age, a tenth more or less, at which a client is told to connect again, so that new servers get their "
               "share; 0: never");

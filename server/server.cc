@@ -240,6 +240,7 @@ void Server::StartUpkeep() {
   metrics_->ShowClientLoad([this, trim] { return LoadOfClients(*trim); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
+    service_->EndAgedStreams([this](const std::string& peer) { return grpc_->Accepted(peer); });
     connection_ends_->Look();
     trim->Look();
     call_watch_->Look();

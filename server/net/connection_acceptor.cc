@@ -225,13 +225,23 @@ int64_t ConnectionAcceptor::CountOpen() const {
   return std::ranges::count_if(open_, [](const Connection& known) { return InodeOf(known.descriptor) == known.inode; });
 }
 
+const ConnectionAcceptor::Connection* ConnectionAcceptor::Find(const std::string& peer) const {
+  for (const Connection& known : open_) {
+    if (known.peer == peer && InodeOf(known.descriptor) == known.inode) return &known;
+  }
+  return nullptr;
+}
+
+std::optional<Instant> ConnectionAcceptor::Accepted(const std::string& peer) const {
+  const MutexLock lock(mutex_);
+  const Connection* const found = Find(peer);
+  return found == nullptr ? std::nullopt : std::optional(found->accepted);
+}
+
 int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {
   const MutexLock lock(mutex_);
-  for (const Connection& known : open_) {
-    if (known.peer != peer || InodeOf(known.descriptor) != known.inode) continue;
-    return static_cast<int64_t>(InfoOf(known.descriptor).tcpi_bytes_received);
-  }
-  return 0;
+  const Connection* const found = Find(peer);
+  return found == nullptr ? 0 : static_cast<int64_t>(InfoOf(found->descriptor).tcpi_bytes_received);
 }
 
 int64_t ConnectionAcceptor::ReceivedBytes() const {

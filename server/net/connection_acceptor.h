@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,6 +60,8 @@ class ConnectionAcceptor {
   void EndAll();
   // How many there are now.
   int64_t CountOpen() const;
+  // When the connection with this other end was accepted; nothing where there is none.
+  std::optional<Instant> Accepted(const std::string& peer) const;
   // What has come on the connection with this other end, read or not; 0 where there is none.
   int64_t ReceivedBytes(const std::string& peer) const;
   // The same of all connections that there are now.
@@ -80,6 +83,8 @@ class ConnectionAcceptor {
     bool gone = false;                              // it is another's descriptor, or nobody's
   };
 
+  // That is open with this other end; null if there is none.
+  const Connection* Find(const std::string& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   bool AcceptAll();
   void Take(FileDescriptor connection);

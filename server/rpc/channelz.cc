@@ -63,7 +63,8 @@ ChannelzConnection ParseConnection(const std::string& text) {
   const json& data = Member(socket, "data");
   std::string name = Text(Member(Member(socket, "ref"), "name"));  // "chttp2 ipv4:127.0.0.1:41234"
   name.erase(0, std::min(name.size(), name.find(' ') + 1));
-  return {std::move(name), CallsOf(data, "streams"), Number(Member(data, "messagesReceived"))};
+  return {std::move(name), CallsOf(data, "streams"), Number(Member(data, "messagesReceived")),
+          Number(Member(data, "messagesSent"))};
 }
 
 ChannelzCalls CountCalls() {

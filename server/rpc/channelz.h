@@ -21,7 +21,7 @@ struct ChannelzCalls {
 struct ChannelzConnection {
   std::string peer;  // as gRPC calls the other end
   ChannelzCalls streams;
-  int64_t messages_received = 0;  // whole ones
+  int64_t messages_received = 0, messages_sent = 0;  // whole ones
 };
 
 // By channelz's JSON of a socket. What it does not say is 0, or empty.

@@ -4,7 +4,9 @@
 #define SWIZZLE_SERVER_RPC_CONNECTION_BYTES_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,17 +17,22 @@
 
 namespace swizzle {
 
+// Of one connection.
+struct ConnectionAccount : InflightBytes {
+  std::atomic<int64_t> streamed = 0;  // requests that came on its streams, until their answers are sent
+};
+
 class ConnectionBytes {
  public:
   // Requests that are smaller are not worth counting: as many as a connection may have open are a few MiB.
   static constexpr int64_t kLeastCounted = 4 << 10;
 
   // The account of a connection, by what gRPC calls its other end; it lasts as long as somebody has it.
-  std::shared_ptr<InflightBytes> Of(const std::string& peer) {
+  std::shared_ptr<ConnectionAccount> Of(const std::string& peer) {
     const MutexLock lock(mutex_);
-    std::weak_ptr<InflightBytes>& account = accounts_[peer];
-    if (std::shared_ptr<InflightBytes> known = account.lock()) return known;
-    auto added = std::make_shared<InflightBytes>();
+    std::weak_ptr<ConnectionAccount>& account = accounts_[peer];
+    if (std::shared_ptr<ConnectionAccount> known = account.lock()) return known;
+    auto added = std::make_shared<ConnectionAccount>();
     account = added;
     if (accounts_.size() >= next_look_) {
       std::erase_if(accounts_, [](const auto& entry) { return entry.second.expired(); });
@@ -44,7 +51,7 @@ class ConnectionBytes {
   static constexpr size_t kFirstLook = 64;
 
   mutable Mutex mutex_;
-  std::map<std::string, std::weak_ptr<InflightBytes>> accounts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::weak_ptr<ConnectionAccount>> accounts_ ABSL_GUARDED_BY(mutex_);
   size_t next_look_ ABSL_GUARDED_BY(mutex_) = kFirstLook;
 };
 

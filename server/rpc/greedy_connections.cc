@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace swizzle {
+namespace {
+
+// What comes in the time for a request on a connection that sends none: pings, windows, headers.
+constexpr int64_t kQuietBytes = 4 << 10;
+
+}  // namespace
 
 void CancelledCalls::Add(const std::string& peer) {
   const Instant now = clock_.Now();
@@ -81,9 +87,14 @@ std::string SlowSenders::Look(int64_t connection, const std::string& text) {
   progress.unfinished = std::min(progress.unfinished, unfinished);
   if (its.streams.open() == 0) progress.unfinished = unfinished;
   const int64_t bytes = received_bytes_(its.peer);
-  if (std::exchange(progress.received, received) != received || unfinished <= progress.unfinished) {
-    progress.since = now;
+  const bool came = std::exchange(progress.received, received) != received;
+  const bool went = std::exchange(progress.sent, its.messages_sent) != its.messages_sent;  // who reads sends some bytes
+  // A stream that had messages before may be sending half of another: only the bytes tell.
+  const bool quiet = unfinished <= progress.unfinished && bytes - progress.bytes <= kQuietBytes;
+  if (came || went || quiet) progress.since = now;
+  if (came || went || its.streams.open() == 0 || (quiet && now - progress.counted >= limits_.time)) {
     progress.bytes = bytes;
+    progress.counted = now;
   }
   const bool slow = now - progress.since >= limits_.time || bytes - progress.bytes > limits_.bytes;
   return slow ? std::move(its.peer) : "";

@@ -102,9 +102,11 @@ class SlowSenders {
  private:
   struct Progress {
     int64_t received = -1;     // messages, whole
+    int64_t sent = 0;          // likewise
     int64_t unfinished = 0;    // fewest streams without a message; cancelled ones are counted as such
     Instant since, looked_at;  // nothing has come whole; it was looked at
-    int64_t bytes = 0;         // that had come then
+    int64_t bytes = 0;         // that had come when the counting of those that came without a message began
+    Instant counted;           // that moment
   };
 
   UnfinishedLimits limits_;

@@ -95,6 +95,10 @@ int64_t GrpcListener::ReceivedBytes(const std::string& peer) const {
   return acceptor_->ReceivedBytes(AcceptedPeer(peer));
 }
 
+std::optional<Instant> GrpcListener::Accepted(const std::string& peer) const {
+  return acceptor_->Accepted(AcceptedPeer(peer));
+}
+
 void GrpcListener::Shutdown(absl::Duration patience) {
   if (std::exchange(shut_down_, true)) return;
   acceptor_->Stop();

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class GrpcListener {
   // What has come on it, and on all that there are now.
   int64_t ReceivedBytes(const std::string& peer) const;
   int64_t ReceivedBytes() const { return acceptor_->ReceivedBytes(); }
+  // When a connection was accepted, by its other end as gRPC calls it; nothing where there is none.
+  std::optional<Instant> Accepted(const std::string& peer) const;
   bool accepting() const { return acceptor_->accepting(); }
 
   grpc::Server& server() { return *server_; }

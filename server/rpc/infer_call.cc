@@ -1,19 +1,13 @@
 #include "server/rpc/infer_call.h"
 
-#include <google/protobuf/arena.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "server/rpc/classification.h"
-#include "server/rpc/received_message.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
@@ -36,263 +30,7 @@ Instant DeadlineOf(const grpc::CallbackServerContext& context, Clock& clock) {
 // A connection by what gRPC calls its other end. Two may have the same number: then they share what one may have.
 uint64_t NumberOf(const std::string& peer) { return std::max<uint64_t>(std::hash<std::string>()(peer), 1); }
 
-// Memory for a message, at first its own: most messages are small.
-class MessageMemory {
- public:
-  google::protobuf::Arena& arena() { return arena_; }
-
- private:
-  alignas(8) std::array<char, 1024> first_;
-  google::protobuf::Arena arena_ = google::protobuf::Arena(first_.data(), first_.size());
-};
-
-// Deletes itself once gRPC is done with it, and whoever decodes it. The request's message, into which the batcher's
-// request holds views, lives until that has its result.
-class InferCall final : public grpc::ServerUnaryReactor {
- public:
-  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-            grpc::ByteBuffer& response)
-      : calls_(calls),
-        context_(context),
-        received_(request),
-        response_(response),
-        start_(calls.clock.Now()),
-        request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {
-    if (++calls_.under_way <= calls_.limits.max_streams) return;
-    unfinished_of_ = context.peer();
-    calls_.unfinished.Begin(unfinished_of_);
-  }
-  ~InferCall() override {
-    --calls_.under_way;
-    if (!unfinished_of_.empty()) calls_.unfinished.End(unfinished_of_);
-  }
-
-  // On gRPC's thread, before it hears of this object.
-  void Start() {
-    const Status status = Contain("take the request", [this] { return Begin(); });
-    if (!status.ok()) End(status);
-  }
-
-  // gRPC may cancel a call while it is decoded. Whichever of this and Submit is second, sees the other's mark.
-  void OnCancel() override {
-    cancelled_.store(true);
-    Contain("cancel the request", [this] {
-      if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
-      calls_.cancelled.Add(context_.peer());
-      return absl::OkStatus();
-    }).IgnoreError();
-  }
-  void OnDone() override {
-    calls_.responses.Stop(sending_);
-    Release();
-  }
-  // Whether gRPC may call OnDone on the thread that it is on, which it keeps for its own reactors: no API, but public.
-  // It wakes a thread otherwise, whose share of the server's processor time was a tenth in echo_overhead_bench. After
-  // an answer OnDone waits for nothing, unless the watch, whose lock Stop takes, is about to cancel the call. It may
-  // run on an executor of the model, which the call then must not be the last to hold.
-  bool InternalInlineable() override { return answered_.load(std::memory_order_relaxed) && !sending_.ending(); }
-
- private:
-  const ModelSpec& spec() const { return serving_->model->spec(); }
-
-  Status Begin() {
-    SWIZZLE_RETURN_IF_ERROR(Hold(received_.wire_bytes()));
-    if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
-      Answer();
-      return absl::OkStatus();
-    }
-    owners_.store(2, std::memory_order_relaxed);
-    Status added = Contain("take the request", [this] {
-      calls_.decoders.Add([this] {
-        Answer();
-        Release();
-      });
-      return absl::OkStatus();
-    });
-    if (!added.ok()) owners_.store(1, std::memory_order_relaxed);
-    return added;
-  }
-
-  void Answer() {
-    const Status status = Contain("take the request", [this] { return Submit(); });
-    if (!status.ok()) End(status);
-  }
-
-  // Hands the request to the batcher. gRPC calls OnDone only after Start has returned, and Release waits for a decoder,
-  // so that this object is there to the end, however early the batcher is done.
-  Status Submit() {
-    if (cancelled_.load()) return absl::CancelledError("the call was cancelled");
-    deadline_ = std::min(DeadlineOf(context_, calls_.clock), start_ + calls_.limits.max_deadline);
-    SWIZZLE_RETURN_IF_ERROR(Read());
-    if (calls_.refusing.load(std::memory_order_relaxed)) {
-      serving_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
-      return MakeError(StatusCode::kUnavailable, "the server is shutting down");
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_));
-    outputs_ = std::move(decoded.outputs);
-    Request& request = decoded.request;
-    SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
-    SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
-    request.batch_class = serving_->model->BatchClass(request.inputs);
-    request.staged = serving_->model->Stage(request.inputs);
-    request.deadline = std::min(request.deadline, deadline_);
-    request.connection = peer_;
-    SWIZZLE_ASSIGN_OR_RETURN(const Ticket ticket,
-                             serving_->batcher->Submit(
-                                 std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
-    ticket_.store(ticket);
-    if (cancelled_.load()) serving_->batcher->Cancel(ticket);
-    return absl::OkStatus();
-  }
-
-  // The message, once it is known to be worth its memory; gRPC's copy goes.
-  Status Read() {
-    SWIZZLE_ASSIGN_OR_RETURN(const WireSurvey survey, Survey());
-    request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
-    SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
-    if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
-    peer_ = NumberOf(context_.peer());
-    SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(peer_, deadline_));
-    if (Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
-      Count(calls_.refused.malformed);
-      return parsed;
-    }
-    received_.Drop();
-    if (request_->model_version().empty() && request_->model_name() == spec().name) return absl::OkStatus();
-    SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
-    // An error is counted for the latest version.
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
-                             repository->Find(request_->model_name(), request_->model_version()));
-    if (found == serving_) return absl::OkStatus();
-    model_held_.Clear();
-    serving_ = std::move(found);
-    return Hold(request_bytes_);
-  }
-
-  StatusOr<MessageLimits> LimitsFor(std::string_view model) {
-    SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
-    auto found = repository->Find(model, "");
-    if (!found.ok()) {
-      repository->CountUnserved(model, found.status().code());
-      return found.status();
-    }
-    serving_ = *std::move(found);
-    return ModelLimits(spec(), calls_.message_limits);
-  }
-
-  StatusOr<WireSurvey> Survey() {
-    WireSurvey survey;
-    const Status status = received_.Decompressed([&](ZeroCopyInputStream& in) {
-      return SurveyInfer(
-          in, calls_.message_limits, [this](std::string_view model) { return LimitsFor(model); }, survey);
-    });
-    if (status.ok()) return survey;
-    if (survey.malformed) Count(calls_.refused.malformed);
-    if (survey.too_large) Count(calls_.refused.too_large);
-    return status;
-  }
-
-  static void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
-
-  // Of the connection, the server and, once that is known, the model.
-  Status Hold(int64_t bytes) {
-    const RpcLimits& limits = calls_.limits;
-    if (connection_ == nullptr && bytes >= ConnectionBytes::kLeastCounted) {
-      connection_ = calls_.connections.Of(context_.peer());
-    }
-    if (connection_ != nullptr && !connection_held_.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
-      return NoRoom("the connection", *connection_, limits.max_connection_inflight_bytes);
-    }
-    if (!held_.Hold(calls_.inflight, bytes, limits.max_inflight_bytes)) {
-      return NoRoom("the server", calls_.inflight, limits.max_inflight_bytes);
-    }
-    if (serving_ == nullptr || model_held_.Hold(serving_->inflight, bytes, limits.max_model_inflight_bytes)) {
-      return absl::OkStatus();
-    }
-    return NoRoom(Concat("model '", spec().name, "'"), serving_->inflight, limits.max_model_inflight_bytes);
-  }
-
-  // Likewise, room or not: the bytes are there.
-  void HoldAnyway(int64_t bytes) {
-    held_.HoldAnyway(calls_.inflight, bytes);
-    if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
-    model_held_.HoldAnyway(serving_->inflight, bytes);
-  }
-
-  Status NoRoom(const std::string& whose, const InflightBytes& account, int64_t most) {
-    Count(calls_.refused.inflight_bytes);
-    const int64_t held = account.held();
-    return MakeError(StatusCode::kResourceExhausted, whose, " has requests and responses of ", held,
-                     " bytes in flight, and takes at most ", most, "; try again later");
-  }
-
-  // Before anything is computed: a response that cannot be sent, or has no room.
-  Status CheckResponse(const Request& request) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
-                             ResponseBytes(spec(), request, outputs_, calls_.limits.max_response_bytes));
-    return Hold(request_bytes_ + bytes);
-  }
-
-  void OnResult(StatusOr<Result> result) {
-    Status status = result.status();
-    if (status.ok() && deadline_ <= calls_.clock.Now()) {
-      status = absl::DeadlineExceededError("the request's deadline passed while it ran");
-    }
-    if (status.ok()) status = Contain("write the answer", [&] { return Write(*std::move(result)); });
-    End(status);
-  }
-
-  Status Write(Result result) {
-    SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
-    SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
-    const int64_t bytes = BytesOf(result);
-    HoldAnyway(request_bytes_ + bytes);
-    auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
-    EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
-    SerializeInfer(*message, response_);
-    DropRequest();
-    HoldAnyway(bytes);
-    calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
-    answered_.store(true, std::memory_order_relaxed);
-    return absl::OkStatus();
-  }
-
-  // Before the answer goes: a client's next request then takes the memory of its last one, and not as much beside it.
-  void DropRequest() {
-    request_ = nullptr;
-    request_memory_.arena().Reset();
-  }
-
-  // The last thing done with this call: gRPC may delete it from here on.
-  void End(const Status& status) {
-    if (serving_ != nullptr) serving_->metrics->RecordRequest(status.code(), calls_.clock.Now() - start_);
-    ServerUnaryReactor::Finish(ToGrpc(status));
-  }
-
-  void Release() {
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
-
-  InferCalls& calls_;
-  grpc::CallbackServerContext& context_;
-  ReceivedMessage received_;
-  grpc::ByteBuffer& response_;
-  const Instant start_;
-  std::shared_ptr<ServingModel> serving_;      // null until the message names one
-  std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
-  HeldBytes held_, model_held_, connection_held_;
-  MessageMemory request_memory_, response_memory_;
-  inference::ModelInferRequest* request_;  // null once the answer is written
-  int64_t request_bytes_ = 0;
-  uint64_t peer_ = 0;  // Request's connection
-  Instant deadline_ = Instant::InfiniteFuture();
-  std::vector<RequestedOutput> outputs_;
-  ResponseWatch::Response sending_;
-  std::string unfinished_of_;       // the connection that this call counts for; empty: there are few calls
-  std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
-  std::atomic<bool> cancelled_ = false, answered_ = false;
-  std::atomic<int> owners_ = 1;
-};
+void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
 
 int Decoders() { return std::clamp(AvailableCpus() / 4, 1, 8); }
 
@@ -308,17 +46,217 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       unfinished(2 * int64_t{all_limits.max_streams}),
       decoders(Decoders()) {}
 
-grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,
-                                     const grpc::ByteBuffer& request, grpc::ByteBuffer& response) {
-  const auto call = Contain("take the request",
-                            [&]() -> StatusOr<InferCall*> { return new InferCall(calls, context, request, response); });
-  if (call.ok()) {
-    (*call)->Start();
-    return *call;
+CallUnderWay::CallUnderWay(InferCalls& calls, const grpc::CallbackServerContext& context) : calls_(calls) {
+  if (++calls_.under_way <= calls_.limits.max_streams) return;
+  unfinished_of_ = context.peer();
+  calls_.unfinished.Begin(unfinished_of_);
+}
+
+CallUnderWay::~CallUnderWay() {
+  --calls_.under_way;
+  if (!unfinished_of_.empty()) calls_.unfinished.End(unfinished_of_);
+}
+
+InferCall::InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+                     int64_t least_bytes)
+    : calls_(calls),
+      context_(context),
+      received_(request),
+      start_(calls.clock.Now()),
+      least_bytes_(least_bytes),
+      request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {}
+
+void InferCall::Start() {
+  const Status status = Contain("take the request", [this] { return Begin(); });
+  if (!status.ok()) Conclude(status);
+}
+
+void InferCall::Cancel() {
+  cancelled_.store(true);
+  Contain("cancel the request", [this] {
+    if (const Ticket ticket = ticket_.load(); ticket != 0) serving_->batcher->Cancel(ticket);
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+std::string InferCall::Id() const {
+  if (parsed_) return request_ == nullptr ? "" : request_->id();
+  return received_.Decompressed([this](ZeroCopyInputStream& in) { return RequestId(in, calls_.message_limits.bytes); });
+}
+
+Status InferCall::Begin() {
+  SWIZZLE_RETURN_IF_ERROR(Hold(received_.wire_bytes()));
+  if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
+    Take();
+    return absl::OkStatus();
   }
-  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpc(call.status()));
-  return reactor;
+  Retain();
+  Status added = Contain("take the request", [this] {
+    calls_.decoders.Add([this] {
+      Take();
+      Release();
+    });
+    return absl::OkStatus();
+  });
+  if (!added.ok()) Release();  // whoever calls this holds it as well
+  return added;
+}
+
+void InferCall::Take() {
+  const Status status = Contain("take the request", [this] { return Submit(); });
+  if (!status.ok()) Conclude(status);
+}
+
+// Hands the request to the batcher. Who calls Start holds this object, and so does a decoder, so that it is there to
+// the end, however early the batcher is done.
+Status InferCall::Submit() {
+  if (cancelled_.load()) return absl::CancelledError("the call was cancelled");
+  deadline_ = std::min(DeadlineOf(context_, calls_.clock), start_ + calls_.limits.max_deadline);
+  SWIZZLE_RETURN_IF_ERROR(Read());
+  if (calls_.refusing.load(std::memory_order_relaxed)) {
+    serving_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
+    return MakeError(StatusCode::kUnavailable, "the server is shutting down");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_));
+  outputs_ = std::move(decoded.outputs);
+  Request& request = decoded.request;
+  SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
+  SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
+  request.batch_class = serving_->model->BatchClass(request.inputs);
+  request.staged = serving_->model->Stage(request.inputs);
+  request.deadline = std::min(request.deadline, deadline_);
+  request.connection = peer_;
+  SWIZZLE_ASSIGN_OR_RETURN(
+      const Ticket ticket,
+      serving_->batcher->Submit(std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
+  ticket_.store(ticket);
+  if (cancelled_.load()) serving_->batcher->Cancel(ticket);
+  return absl::OkStatus();
+}
+
+// The message, once it is known to be worth its memory; gRPC's copy goes.
+Status InferCall::Read() {
+  SWIZZLE_ASSIGN_OR_RETURN(const WireSurvey survey, Survey());
+  request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
+  SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
+  if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
+  peer_ = NumberOf(context_.peer());
+  SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(peer_, deadline_));
+  if (Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
+    malformed_ = true;
+    Count(calls_.refused.malformed);
+    return parsed;
+  }
+  parsed_ = true;
+  received_.Drop();
+  if (request_->model_version().empty() && request_->model_name() == spec().name) return absl::OkStatus();
+  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
+  // An error is counted for the latest version.
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
+                           repository->Find(request_->model_name(), request_->model_version()));
+  if (found == serving_) return absl::OkStatus();
+  model_held_.Clear();
+  serving_ = std::move(found);
+  return Hold(request_bytes_);
+}
+
+StatusOr<MessageLimits> InferCall::LimitsFor(std::string_view model) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
+  auto found = repository->Find(model, "");
+  if (!found.ok()) {
+    repository->CountUnserved(model, found.status().code());
+    return found.status();
+  }
+  serving_ = *std::move(found);
+  return ModelLimits(spec(), calls_.message_limits);
+}
+
+StatusOr<WireSurvey> InferCall::Survey() {
+  WireSurvey survey;
+  const Status status = received_.Decompressed([&](ZeroCopyInputStream& in) {
+    return SurveyInfer(
+        in, calls_.message_limits, [this](std::string_view model) { return LimitsFor(model); }, survey);
+  });
+  if (status.ok()) return survey;
+  malformed_ = survey.malformed;
+  if (malformed_) Count(calls_.refused.malformed);
+  if (survey.too_large) Count(calls_.refused.too_large);
+  return status;
+}
+
+// Of the connection, the server and, once that is known, the model.
+Status InferCall::Hold(int64_t bytes) {
+  const RpcLimits& limits = calls_.limits;
+  bytes = std::max(bytes, least_bytes_);
+  if (connection_ == nullptr && bytes >= ConnectionBytes::kLeastCounted) {
+    connection_ = calls_.connections.Of(context_.peer());
+  }
+  if (connection_ != nullptr && !connection_held_.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
+    return NoRoom("the connection", *connection_, limits.max_connection_inflight_bytes);
+  }
+  if (!held_.Hold(calls_.inflight, bytes, limits.max_inflight_bytes)) {
+    return NoRoom("the server", calls_.inflight, limits.max_inflight_bytes);
+  }
+  if (serving_ == nullptr || model_held_.Hold(serving_->inflight, bytes, limits.max_model_inflight_bytes)) {
+    return absl::OkStatus();
+  }
+  return NoRoom(Concat("model '", spec().name, "'"), serving_->inflight, limits.max_model_inflight_bytes);
+}
+
+// Likewise, room or not: the bytes are there.
+void InferCall::HoldAnyway(int64_t bytes) {
+  bytes = std::max(bytes, least_bytes_);
+  held_.HoldAnyway(calls_.inflight, bytes);
+  if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
+  model_held_.HoldAnyway(serving_->inflight, bytes);
+}
+
+Status InferCall::NoRoom(const std::string& whose, const InflightBytes& account, int64_t most) {
+  Count(calls_.refused.inflight_bytes);
+  const int64_t held = account.held();
+  return MakeError(StatusCode::kResourceExhausted, whose, " has requests and responses of ", held,
+                   " bytes in flight, and takes at most ", most, "; try again later");
+}
+
+// Before anything is computed: a response that cannot be sent, or has no room.
+Status InferCall::CheckResponse(const Request& request) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
+                           ResponseBytes(spec(), request, outputs_, calls_.limits.max_response_bytes));
+  return Hold(request_bytes_ + bytes);
+}
+
+void InferCall::OnResult(StatusOr<Result> result) {
+  Status status = result.status();
+  if (status.ok() && deadline_ <= calls_.clock.Now()) {
+    status = absl::DeadlineExceededError("the request's deadline passed while it ran");
+  }
+  if (status.ok()) status = Contain("write the answer", [&] { return Write(*std::move(result)); });
+  Conclude(status);
+}
+
+Status InferCall::Write(Result result) {
+  SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
+  SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
+  const int64_t bytes = BytesOf(result);
+  HoldAnyway(request_bytes_ + bytes);
+  auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
+  EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
+  Answer(*message);
+  DropRequest();
+  HoldAnyway(bytes);
+  return absl::OkStatus();
+}
+
+// Before the answer goes: a client's next request then takes the memory of its last one, and not as much beside it.
+void InferCall::DropRequest() {
+  request_ = nullptr;
+  request_memory_.arena().Reset();
+}
+
+// The last thing done with this call: it may be gone from here on.
+void InferCall::Conclude(const Status& status) {
+  if (serving_ != nullptr) serving_->metrics->RecordRequest(status.code(), calls_.clock.Now() - start_);
+  End(status);
 }
 
 }  // namespace swizzle

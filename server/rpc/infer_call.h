@@ -1,20 +1,29 @@
-// One ModelInfer call, from its bytes to the bytes of its answer.
+// One request for an inference, from its bytes to its answer, whichever RPC brought it.
 #ifndef SWIZZLE_SERVER_RPC_INFER_CALL_H_
 #define SWIZZLE_SERVER_RPC_INFER_CALL_H_
 
+#include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "kernels/base/status.h"
+#include "proto/grpc_service.pb.h"
+#include "server/batching/batcher.h"
 #include "server/model/inflight_bytes.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/connection_bytes.h"
 #include "server/rpc/greedy_connections.h"
+#include "server/rpc/infer_streams.h"
+#include "server/rpc/received_message.h"
+#include "server/rpc/requested_output.h"
 #include "server/rpc/response_watch.h"
 #include "server/rpc/rpc_limits.h"
 #include "server/rpc/wire_survey.h"
@@ -48,14 +57,109 @@ struct InferCalls {
   ResponseWatch responses;
   CancelledCalls cancelled;
   UnfinishedCalls unfinished;  // of connections, while there are many
-  TaskThreads decoders;        // last: they use all of the above
+  InferStreams streams;
+  TaskThreads decoders;  // last: they use all of the above
 };
 
-// Answers one call; gRPC keeps `context`, `request` and `response` until it is over.
-// A message is looked at before it is parsed (wire_survey.h). Large and compressed ones are read on threads of their
-// own, so that gRPC's go on with others.
-grpc::ServerUnaryReactor* StartInfer(InferCalls& calls, grpc::CallbackServerContext& context,
-                                     const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
+// Counts a call as under way, from its beginning until gRPC is done with it.
+class CallUnderWay {
+ public:
+  CallUnderWay(InferCalls& calls, const grpc::CallbackServerContext& context);
+  ~CallUnderWay();
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+
+ private:
+  InferCalls& calls_;
+  std::string unfinished_of_;  // the connection that this call counts for; empty: there are few calls
+};
+
+// Memory for a message, at first its own: most messages are small.
+class MessageMemory {
+ public:
+  google::protobuf::Arena& arena() { return arena_; }
+
+ private:
+  alignas(8) std::array<char, 1024> first_;
+  google::protobuf::Arena arena_ = google::protobuf::Arena(first_.data(), first_.size());
+};
+
+// What brings requests derives from it, and hears of the answer. A message is looked at before it is parsed
+// (wire_survey.h). Large and compressed ones are read on threads of their own, so that gRPC's go on with others. The
+// request's message, into which the batcher's request holds views, lives until that has its result.
+//
+// Deletes itself once all have let go of it: who made it, and whoever decodes it. It has to be held while Start or
+// Cancel runs. Thread-safe.
+class InferCall {
+ public:
+  InferCall(const InferCall&) = delete;
+  InferCall& operator=(const InferCall&) = delete;
+
+  // On gRPC's thread. End may come before it returns.
+  void Start();
+  // Ends the request if it has not begun to run. Start may be under way: whichever of the two is second, sees the
+  // other's mark.
+  void Cancel();
+
+  void Retain() { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ protected:
+  // `context` and `request` outlive this. The accounts of bytes in flight hold `least_bytes` of it at least.
+  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+            int64_t least_bytes = 0);
+  virtual ~InferCall() = default;
+
+  // Keeps the answer's bytes, which it may take out of `message`; End follows.
+  virtual void Answer(inference::ModelInferResponse& message) = 0;
+  // The request is over, exactly once, and counted. The last thing done with it.
+  virtual void End(const Status& status) = 0;
+
+  // Whether what came is no message of the protocol. Once it has ended.
+  bool malformed() const { return malformed_; }
+  // The request's id, as far as it can be read. Until an answer is written.
+  std::string Id() const;
+
+  InferCalls& calls_;
+  grpc::CallbackServerContext& context_;
+
+ private:
+  const ModelSpec& spec() const { return serving_->model->spec(); }
+
+  Status Begin();
+  void Take();
+  Status Submit();
+  Status Read();
+  StatusOr<MessageLimits> LimitsFor(std::string_view model);
+  StatusOr<WireSurvey> Survey();
+  Status Hold(int64_t bytes);
+  void HoldAnyway(int64_t bytes);
+  Status NoRoom(const std::string& whose, const InflightBytes& account, int64_t most);
+  Status CheckResponse(const Request& request);
+  void OnResult(StatusOr<Result> result);
+  Status Write(Result result);
+  void DropRequest();
+  void Conclude(const Status& status);
+
+  ReceivedMessage received_;
+  const Instant start_;
+  const int64_t least_bytes_;
+  std::shared_ptr<ServingModel> serving_;      // null until the message names one
+  std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
+  HeldBytes held_, model_held_, connection_held_;
+  MessageMemory request_memory_, response_memory_;
+  inference::ModelInferRequest* request_;  // null once the answer is written
+  int64_t request_bytes_ = 0;
+  uint64_t peer_ = 0;  // Request's connection
+  Instant deadline_ = Instant::InfiniteFuture();
+  std::vector<RequestedOutput> outputs_;
+  bool parsed_ = false, malformed_ = false;
+  std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<int> owners_ = 1;
+};
 
 }  // namespace swizzle
 

@@ -6,6 +6,8 @@
 #include "model_loader/files/printable_name.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
+#include "server/rpc/stream_infer.h"
+#include "server/rpc/unary_infer.h"
 #include "server/telemetry/containment.h"
 
 namespace swizzle {
@@ -183,6 +185,10 @@ ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* con
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,
                                                  ByteBuffer* response) {
   return StartInfer(calls_, *context, *request, *response);
+}
+
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* InferenceService::ModelStreamInfer(CallbackServerContext* context) {
+  return StartStreamInfer(calls_, *context);
 }
 
 }  // namespace swizzle

@@ -7,11 +7,14 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "kernels/base/instant.h"
 #include "kernels/base/status.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/infer_call.h"
@@ -35,14 +38,21 @@ class InferenceService final : public UnservedMethods {
   // ServerReady says no from now on; everything else goes on.
   void AnnounceShutdown() { ready_allowed_.store(false, std::memory_order_relaxed); }
 
-  // New inferences are answered UNAVAILABLE from now on.
-  void RefuseInferences() { calls_.refusing.store(true, std::memory_order_relaxed); }
+  // New inferences are answered UNAVAILABLE from now on. Streams get the answers to what was read of them, and end.
+  void RefuseInferences() {
+    calls_.refusing.store(true, std::memory_order_relaxed);
+    calls_.streams.EndAll();
+  }
 
   // Returns when no inference is under way any more, its answer written, or after `patience`.
   void AwaitCalls(absl::Duration patience) const;
 
   // Ends calls whose responses are not read; to be called again and again.
   void EndLateResponses() { calls_.responses.EndLate(); }
+  // Ends streams on connections that are of age (infer_streams.h); likewise.
+  void EndAgedStreams(absl::FunctionRef<std::optional<Instant>(const std::string& peer)> accepted) {
+    calls_.streams.EndAged(calls_.limits, calls_.clock.Now(), accepted);
+  }
   // Peers whose connections have too many calls, or cancelled too many, since this was asked last.
   std::vector<std::string> TakeGreedyPeers();
   const InferCalls& calls() const { return calls_; }
@@ -57,6 +67,7 @@ class InferenceService final : public UnservedMethods {
   Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
+  grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
 
  private:
   // UNAVAILABLE while models are loaded.

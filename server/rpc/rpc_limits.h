@@ -29,6 +29,7 @@ struct RpcLimits {
   // Of connections.
   int max_connections = 0;                               // 0: by the file descriptors that there are
   int max_streams = 1024;                                // on one
+  int max_stream_requests = 64;                          // of one stream, that are not answered yet
   absl::Duration connection_age = absl::Minutes(30);     // a tenth more or less; zero: any
   absl::Duration connection_grace = absl::Minutes(2);    // for calls on a connection that is of age
   absl::Duration connection_idle = absl::Minutes(15);    // zero: any

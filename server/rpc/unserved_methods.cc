@@ -5,8 +5,6 @@
 namespace swizzle {
 namespace {
 
-using grpc::ByteBuffer;
-
 grpc::Status Unserved(const char* method) {
   return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, std::string(method) + " is not supported yet");
 }
@@ -17,18 +15,7 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const cha
   return reactor;
 }
 
-// A stream that ends at once; deletes itself.
-class RefusedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
- public:
-  explicit RefusedStream(const char* method) { Finish(Unserved(method)); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace
-
-grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* UnservedMethods::ModelStreamInfer(Context*) {
-  return new RefusedStream("ModelStreamInfer");
-}
 
 UnservedMethods::Unary* UnservedMethods::RepositoryModelLoad(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "RepositoryModelLoad");

@@ -15,7 +15,6 @@ class UnservedMethods : public RawInferenceService {
   using Unary = grpc::ServerUnaryReactor;
   using Bytes = grpc::ByteBuffer;
 
-  grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
   Unary* RepositoryModelLoad(Context* context, const Bytes*, Bytes*) override;
   Unary* RepositoryModelUnload(Context* context, const Bytes*, Bytes*) override;
   Unary* SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;

@@ -96,6 +96,22 @@ grpc::Slice Owning(std::string text) {
   return grpc::Slice(held->data(), held->size(), drop, held);
 }
 
+// The response's bytes, appended.
+void AddSlices(inference::ModelInferResponse& response, std::vector<grpc::Slice>& slices) {
+  if (OutputBytesIn(response) <= kCopiedBytes) {
+    slices.push_back(SerializedSlice(response));
+    return;
+  }
+  std::vector<std::string> outputs;
+  for (std::string& output : *response.mutable_raw_output_contents()) outputs.push_back(std::move(output));
+  response.clear_raw_output_contents();
+  slices.push_back(SerializedSlice(response));
+  for (std::string& output : outputs) {
+    slices.push_back(FieldHead(inference::ModelInferResponse::kRawOutputContentsFieldNumber, output.size()));
+    if (!output.empty()) slices.push_back(Owning(std::move(output)));
+  }
+}
+
 }  // namespace
 
 StatusOr<int64_t> ResponseBytes(const ModelSpec& spec, const Request& request, std::span<const RequestedOutput> outputs,
@@ -134,20 +150,19 @@ Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const 
 }
 
 void SerializeInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes) {
-  grpc::ByteBuffer serialized;
-  if (OutputBytesIn(response) <= kCopiedBytes) {
-    serialized = Serialize(response);
-  } else {
-    std::vector<std::string> outputs;
-    for (std::string& output : *response.mutable_raw_output_contents()) outputs.push_back(std::move(output));
-    response.clear_raw_output_contents();
-    std::vector<grpc::Slice> slices = {SerializedSlice(response)};
-    for (std::string& output : outputs) {
-      slices.push_back(FieldHead(inference::ModelInferResponse::kRawOutputContentsFieldNumber, output.size()));
-      if (!output.empty()) slices.push_back(Owning(std::move(output)));
-    }
-    serialized = grpc::ByteBuffer(slices.data(), slices.size());
-  }
+  std::vector<grpc::Slice> slices;
+  AddSlices(response, slices);
+  grpc::ByteBuffer serialized(slices.data(), slices.size());
+  bytes.Swap(&serialized);
+}
+
+void SerializeStreamInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices(1);
+  AddSlices(response, slices);
+  size_t length = 0;
+  for (const grpc::Slice& slice : slices) length += slice.size();
+  slices.front() = FieldHead(inference::ModelStreamInferResponse::kInferResponseFieldNumber, length);
+  grpc::ByteBuffer serialized(slices.data(), slices.size());
   bytes.Swap(&serialized);
 }
 

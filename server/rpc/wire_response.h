@@ -29,6 +29,8 @@ Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const 
 
 // Fills `bytes`. Large outputs are taken out of `response`, and not copied.
 void SerializeInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes);
+// Likewise, of a ModelStreamInferResponse with this response in it.
+void SerializeStreamInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes);
 
 }  // namespace swizzle
 

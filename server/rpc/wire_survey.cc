@@ -1,6 +1,7 @@
 #include "server/rpc/wire_survey.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "model_loader/files/printable_name.h"
 #include "proto/grpc_service.pb.h"
 
 namespace swizzle {
@@ -313,6 +315,23 @@ Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const Mes
   CodedInputStream in(&message);
   in.SetTotalBytesLimit(std::numeric_limits<int>::max());
   return Walk(in, server, limits_of, survey).Run();
+}
+
+std::string RequestId(google::protobuf::io::ZeroCopyInputStream& message, int64_t most) {
+  using google::protobuf::internal::WireFormatLite;
+  CodedInputStream in(&message);
+  in.SetTotalBytesLimit(static_cast<int>(std::min<int64_t>(most, std::numeric_limits<int>::max())));
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != (uint32_t{ModelInferRequest::kIdFieldNumber} << 3 | kLength)) {
+      if (!WireFormatLite::SkipField(&in, tag)) break;
+      continue;
+    }
+    int length = 0;
+    std::string id;
+    if (!in.ReadVarintSizeAsInt(&length) || length > kMostNameBytes || !in.ReadString(&id, length)) break;
+    return CheckName(id, "the id").ok() ? id : "";
+  }
+  return "";
 }
 
 }  // namespace swizzle

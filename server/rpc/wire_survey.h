@@ -6,6 +6,7 @@
 #include <google/protobuf/io/zero_copy_stream.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
@@ -44,6 +45,10 @@ using LimitsOf = absl::FunctionRef<StatusOr<MessageLimits>(std::string_view mode
 // or at the end where there is none. INVALID_ARGUMENT if the bytes are no such message.
 Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const MessageLimits& server, LimitsOf limits_of,
                    WireSurvey& survey);
+
+// The id of a ModelInferRequest that was not parsed, of which at most `most` bytes are read; empty where it has none,
+// or none that could be sent back.
+std::string RequestId(google::protobuf::io::ZeroCopyInputStream& message, int64_t most);
 
 }  // namespace swizzle
 

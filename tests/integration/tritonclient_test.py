@@ -1,10 +1,12 @@
 """Triton's own Python client, unmodified, against a real server."""
 
+import asyncio
 import queue
 
 import numpy
 import pytest
 import tritonclient.grpc as triton
+import tritonclient.grpc.aio as aio
 from tritonclient.utils import InferenceServerException
 
 from conftest import SPARSE
@@ -91,6 +93,52 @@ def test_infer_async(client):
         assert error is None
         expected = VALUES + int(result.get_response().id)
         numpy.testing.assert_array_equal(result.as_numpy('OUTPUT0'), expected)
+
+
+def test_a_stream_answers_in_order(client):
+    answers = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)))
+    for i in range(200):
+        client.async_stream_infer('identity', [infer_input(VALUES + i)], request_id=str(i))
+    for i in range(200):
+        result, error = answers.get(timeout=30)
+        assert error is None
+        assert result.get_response().id == str(i)
+        numpy.testing.assert_array_equal(result.as_numpy('OUTPUT0'), VALUES + i)
+    client.stop_stream()
+
+
+def test_a_stream_goes_on_after_an_error(client):
+    answers = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)))
+    client.async_stream_infer('nobody', [infer_input(VALUES)])
+    client.async_stream_infer('identity', [infer_input(VALUES)], request_id='good')
+    _, error = answers.get(timeout=30)
+    assert "there is no model 'nobody'" in error.message()
+    result, error = answers.get(timeout=30)
+    assert error is None and result.get_response().id == 'good'
+    client.stop_stream()
+
+
+def test_the_first_error_ends_a_stream_that_asks_for_statuses(client):
+    answers = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)), headers={'triton_grpc_error': 'true'})
+    client.async_stream_infer('nobody', [infer_input(VALUES)])
+    _, error = answers.get(timeout=30)
+    assert 'NOT_FOUND' in error.status()
+    client.stop_stream(cancel_requests=True)
+
+
+def test_a_stream_of_asyncio(shared_server):
+    async def ask():
+        async with aio.InferenceServerClient(shared_server.grpc) as client:
+            async def requests():
+                for i in range(50):
+                    yield {'model_name': 'identity', 'inputs': [infer_input(VALUES + i)], 'request_id': str(i)}
+
+            return [(result.get_response().id, error) async for result, error in client.stream_infer(requests())]
+
+    assert asyncio.run(ask()) == [(str(i), None) for i in range(50)]
 
 
 def test_statistics_count_requests(client):

@@ -20,7 +20,7 @@ TEST(ConnectionBytes, EachConnectionHasAnAccountWhileItIsUsed) {
 
 TEST(ConnectionBytes, ConnectionsThatAreGoneAreForgotten) {
   ConnectionBytes connections;
-  std::vector<std::shared_ptr<InflightBytes>> kept;
+  std::vector<std::shared_ptr<ConnectionAccount>> kept;
   for (int i = 0; i < 10000; ++i) {
     auto account = connections.Of(std::to_string(i));
     if (i % 1000 == 0) kept.push_back(std::move(account));

@@ -49,15 +49,15 @@ TEST(GreedyPeer, CountsTheStreamsThatAreOpen) {
 
 class SlowSendersTest : public testing::Test {
  protected:
-  std::string Look(int started, int succeeded, int failed, int received) {
+  std::string Look(int started, int succeeded, int failed, int received, int sent = 0) {
     return slow_.Look(7, Concat(R"({"socket":{"data":{"streamsStarted":")", started, R"(","streamsSucceeded":")",
                                 succeeded, R"(","streamsFailed":")", failed, R"(","messagesReceived":")", received,
-                                R"("},"ref":{"name":"chttp2 ipv4:127.0.0.1:5"}}})"));
+                                R"(","messagesSent":")", sent, R"("},"ref":{"name":"chttp2 ipv4:127.0.0.1:5"}}})"));
   }
 
   FakeClock clock_;
   int64_t bytes_ = 0;  // that have come
-  SlowSenders slow_{{absl::Seconds(60), 1000},
+  SlowSenders slow_{{absl::Seconds(60), 10000},
                     [this](const std::string& peer) {
                       EXPECT_EQ(peer, "ipv4:127.0.0.1:5");
                       return bytes_;
@@ -76,13 +76,13 @@ TEST_F(SlowSendersTest, NamesWhoBeginsARequestAndDoesNotEndIt) {
 
 TEST_F(SlowSendersTest, NamesWhoSendsMuchAndNothingWhole) {
   EXPECT_EQ(Look(1, 0, 0, 0), "");
-  bytes_ = 1000;
+  bytes_ = 10000;
   EXPECT_EQ(Look(2, 0, 0, 0), "");
-  bytes_ = 1500;
+  bytes_ = 15000;
   EXPECT_EQ(Look(3, 0, 0, 1), "") << "a message was whole";
-  bytes_ = 2500;
+  bytes_ = 25000;
   EXPECT_EQ(Look(3, 0, 0, 1), "");
-  bytes_ = 2501;
+  bytes_ = 25001;
   EXPECT_EQ(Look(3, 0, 0, 1), "ipv4:127.0.0.1:5");
 }
 
@@ -108,17 +108,42 @@ TEST_F(SlowSendersTest, CancelledCallsHideNothing) {
   EXPECT_EQ(Look(101, 40, 60, 90), "ipv4:127.0.0.1:5");
 }
 
+// Of a stream that had messages before, no count tells that another has begun.
+TEST_F(SlowSendersTest, NamesWhoSendsHalfAMessageOnAStream) {
+  EXPECT_EQ(Look(1, 0, 0, 5), "");
+  bytes_ = 5000;
+  EXPECT_EQ(Look(1, 0, 0, 5), "");
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_EQ(Look(1, 0, 0, 5), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, AStreamMayWaitAndSendPings) {
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Look(1, 0, 0, 5), "");
+    bytes_ += 900;
+    clock_.Advance(absl::Seconds(20));
+  }
+}
+
+TEST_F(SlowSendersTest, AStreamMayReadForLong) {
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Look(1, 0, 0, 1, i), "");
+    bytes_ += 5000;
+    clock_.Advance(absl::Seconds(50));
+  }
+}
+
 TEST_F(SlowSendersTest, MuchThatComesIsUrgent) {
   EXPECT_TRUE(slow_.IsUrgent(0)) << "nobody has looked yet";
-  EXPECT_FALSE(slow_.IsUrgent(249));
-  EXPECT_TRUE(slow_.IsUrgent(250));
-  EXPECT_FALSE(slow_.IsUrgent(499));
+  EXPECT_FALSE(slow_.IsUrgent(2499));
+  EXPECT_TRUE(slow_.IsUrgent(2500));
+  EXPECT_FALSE(slow_.IsUrgent(4999));
 }
 
 TEST_F(SlowSendersTest, ClosedConnectionsHideNothing) {
-  EXPECT_TRUE(slow_.IsUrgent(10000));
-  EXPECT_FALSE(slow_.IsUrgent(100)) << "what others had sent went with them";
-  EXPECT_TRUE(slow_.IsUrgent(350));
+  EXPECT_TRUE(slow_.IsUrgent(100000));
+  EXPECT_FALSE(slow_.IsUrgent(1000)) << "what others had sent went with them";
+  EXPECT_TRUE(slow_.IsUrgent(3500));
 }
 
 class GreedyConnectionsTest : public ServedModels {};

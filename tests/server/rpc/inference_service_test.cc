@@ -298,13 +298,6 @@ TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
   EXPECT_UNSERVED(CudaSharedMemoryUnregister);
   EXPECT_UNSERVED(TraceSetting);
   EXPECT_UNSERVED(LogSettings);
-  grpc::ClientContext context;
-  const auto stream = stub_->ModelStreamInfer(&context);
-  inference::ModelStreamInferResponse response;
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::Status status = stream->Finish();
-  EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(status.error_message(), "ModelStreamInfer is not supported yet");
 }
 
 // A service on a repository of its own, without the server around it.

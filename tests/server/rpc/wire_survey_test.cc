@@ -177,6 +177,28 @@ TEST(WireSurvey, EveryPrefixAndFlippedBitEnds) {
   EXPECT_TRUE(Survey(bytes).ok());
 }
 
+std::string IdIn(const std::string& bytes, int64_t most = kMiB) {
+  google::protobuf::io::ArrayInputStream in(bytes.data(), static_cast<int>(bytes.size()));
+  return RequestId(in, most);
+}
+
+TEST(WireSurvey, TheIdIsFoundWithoutParsing) {
+  ModelInferRequest request;
+  request.add_raw_input_contents(std::string(1000, 'x'));
+  EXPECT_EQ(IdIn(request.SerializeAsString()), "");
+  request.set_id("id 7");
+  request.set_model_name("m");
+  EXPECT_EQ(IdIn(request.SerializeAsString()), "id 7");
+  const std::string last = "\x0a\x01m\x1a\x02ok";  // after the model
+  EXPECT_EQ(IdIn(last), "ok");
+  EXPECT_EQ(IdIn(last, 3), "") << "beyond what may be read";
+  EXPECT_EQ(IdIn("\x1a\x05ok"), "") << "it ends too early";
+  EXPECT_EQ(IdIn("\x1a\x02\xff\xff"), "") << "no message could carry it";
+  EXPECT_EQ(IdIn("\xff"), "");
+  request.set_id(std::string(2000, 'x'));
+  EXPECT_EQ(IdIn(request.SerializeAsString()), "") << "longer than anybody's";
+}
+
 TEST(WireSurvey, LimitsAreKeptToTheByte) {
   ModelInferRequest request;
   request.add_raw_input_contents(std::string(1000, 'x'));

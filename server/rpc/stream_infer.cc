@@ -1,0 +1,302 @@
+#include "server/rpc/stream_infer.h"
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
+#include "server/rpc/wire_response.h"
+#include "server/telemetry/containment.h"
+
+namespace swizzle {
+namespace {
+
+using grpc::ByteBuffer;
+
+// What a request counts as until its answer is sent, however small its message is: about what it takes.
+constexpr int64_t kLeastRequestBytes = ConnectionBytes::kLeastCounted;
+
+bool AsksForStatus(const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("triton_grpc_error");
+  return found != metadata.end() && found->second == "true";
+}
+
+// One call. What its requests are doing is guarded by its mutex; gRPC is told what to do under it, too, but Finish,
+// after which this may be gone. Deletes itself when gRPC is done with it, which is after all requests have ended.
+class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, public InferStreams::Stream {
+ public:
+  StreamInfer(InferCalls& calls, grpc::CallbackServerContext& context)
+      : calls_(calls),
+        context_(context),
+        under_way_(calls, context),
+        connection_(calls.connections.Of(context.peer())),
+        errors_end_it_(AsksForStatus(context)) {}
+
+  // On gRPC's thread, before it hears of this object.
+  void Begin() {
+    const Status added =
+        Contain("open the stream", [this] { return calls_.streams.Add(*this, context_.peer(), calls_.clock.Now()); });
+    const Turn turn(*this);
+    if (!added.ok()) Close(added);
+  }
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override {
+    calls_.streams.Remove(*this);
+    delete this;
+  }
+  void EndInOrder(const Status& why) override {
+    const Turn turn(*this);
+    Close(why);
+  }
+
+ private:
+  class Streamed;
+
+  // The lock for a change, and at its end what is then to be done. The stream may be gone afterwards, but within a
+  // reaction.
+  class ABSL_SCOPED_LOCKABLE Turn {
+   public:
+    explicit Turn(StreamInfer& stream) ABSL_EXCLUSIVE_LOCK_FUNCTION(stream.mutex_) : stream_(stream) {
+      stream_.mutex_.Lock();
+    }
+    ~Turn() ABSL_UNLOCK_FUNCTION();
+
+   private:
+    StreamInfer& stream_;
+  };
+
+  void Close(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Abandon(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write(ByteBuffer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(Streamed& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Streamed* NextUnwanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Streamed* Take() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  InferCalls& calls_;
+  grpc::CallbackServerContext& context_;
+  const CallUnderWay under_way_;
+  const std::shared_ptr<ConnectionAccount> connection_;
+  const bool errors_end_it_;
+  ByteBuffer read_;  // gRPC's while a read is under way
+  ResponseWatch::Response sending_;
+
+  Mutex mutex_;
+  std::deque<Streamed*> open_ ABSL_GUARDED_BY(mutex_);  // in order; each is held
+  ByteBuffer written_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false, writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;    // nothing is read any more
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is written any more
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  int turns_ ABSL_GUARDED_BY(mutex_) = 0;  // that are at their end
+  Status status_ ABSL_GUARDED_BY(mutex_);  // that the call ends with
+};
+
+// Made before the call that has a reference to it.
+struct ReceivedBuffer {
+  ByteBuffer bytes;
+};
+
+// One request of a stream.
+class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
+ public:
+  Streamed(StreamInfer& stream, ByteBuffer received)
+      : ReceivedBuffer{std::move(received)},
+        InferCall(stream.calls_, stream.context_, bytes, kLeastRequestBytes),
+        stream_(stream) {}
+
+  // Guarded by the stream's mutex.
+  bool ended = false;
+  bool unwanted = false;     // it is cancelled, or about to be
+  bool ends_stream = false;  // with `status`, which it ended with
+  Status status;
+  ByteBuffer answer;  // until it is written
+
+ private:
+  void Answer(inference::ModelInferResponse& message) override { SerializeStreamInfer(message, written_); }
+
+  void End(const Status& its) override {
+    const bool ends = !its.ok() && (malformed() || stream_.errors_end_it_);
+    if (!its.ok() && !ends) {
+      Contain("write the error", [&] {
+        WriteError(its);
+        return absl::OkStatus();
+      }).IgnoreError();
+    }
+    const Turn turn(stream_);
+    ended = true;
+    status = its;
+    ends_stream = ends || !written_.Valid();
+    answer.Swap(&written_);
+  }
+
+  void WriteError(const Status& its) {
+    inference::ModelStreamInferResponse error;
+    error.set_error_message(std::string(its.message()));
+    error.mutable_infer_response()->set_id(Id());
+    ByteBuffer serialized = Serialize(error);
+    written_.Swap(&serialized);
+  }
+
+  StreamInfer& stream_;
+  ByteBuffer written_;  // until the request has ended
+};
+
+// Requests whose answers nobody will read are cancelled without the lock: they end meanwhile, which takes it.
+StreamInfer::Turn::~Turn() {
+  stream_.WriteNext();
+  stream_.ReadNext();
+  ++stream_.turns_;
+  while (Streamed* const unwanted = stream_.NextUnwanted()) {
+    stream_.mutex_.Unlock();
+    unwanted->Cancel();
+    unwanted->Release();
+    stream_.mutex_.Lock();
+  }
+  --stream_.turns_;
+  const bool over = stream_.closing_ && stream_.open_.empty() && !stream_.writing_;
+  const bool finish = over && stream_.turns_ == 0 && !std::exchange(stream_.finished_, true);
+  const Status status = stream_.status_;
+  stream_.mutex_.Unlock();
+  if (finish) stream_.Finish(ToGrpc(status));
+}
+
+// Held for who cancels it; null where there is none, or all are wanted.
+StreamInfer::Streamed* StreamInfer::NextUnwanted() {
+  if (!abandoned_) return nullptr;
+  for (Streamed* const streamed : open_) {
+    if (streamed->ended || std::exchange(streamed->unwanted, true)) continue;
+    streamed->Retain();
+    return streamed;
+  }
+  return nullptr;
+}
+
+void StreamInfer::Close(const Status& status) {
+  if (closing_) return;
+  closing_ = true;
+  status_ = status;
+}
+
+void StreamInfer::Abandon(const Status& status) {
+  if (abandoned_) return;
+  closing_ = abandoned_ = true;
+  status_ = status;
+}
+
+bool StreamInfer::MayRead() const {
+  if (reading_ || closing_) return false;
+  if (open_.empty()) return true;
+  return open_.size() < static_cast<size_t>(calls_.limits.max_stream_requests) &&
+         connection_->streamed.load(std::memory_order_relaxed) < calls_.limits.max_streams;
+}
+
+void StreamInfer::ReadNext() {
+  if (!MayRead()) return;
+  reading_ = true;
+  StartRead(&read_);
+}
+
+// The answer of the first request, if it is there; what is answered goes.
+void StreamInfer::WriteNext() {
+  while (!writing_ && !open_.empty() && open_.front()->ended) {
+    Streamed& first = *open_.front();
+    if (!abandoned_ && first.ends_stream) Abandon(first.status);
+    if (!abandoned_ && first.answer.Valid()) return Write(first.answer);
+    Drop(first);
+  }
+}
+
+void StreamInfer::Write(ByteBuffer& answer) {
+  writing_ = true;
+  written_.Swap(&answer);
+  calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
+  StartWrite(&written_);
+}
+
+void StreamInfer::Drop(Streamed& first) {
+  open_.pop_front();
+  connection_->streamed.fetch_sub(1, std::memory_order_relaxed);
+  first.Release();
+}
+
+// What was read as the last of the open requests, held for whoever starts it; null if it is not wanted any more.
+StreamInfer::Streamed* StreamInfer::Take() {
+  ByteBuffer received;
+  received.Swap(&read_);
+  auto* const streamed = new Streamed(*this, std::move(received));
+  const MutexLock lock(mutex_);
+  reading_ = false;
+  if (closing_) {
+    streamed->Release();
+    return nullptr;
+  }
+  try {
+    open_.push_back(streamed);
+  } catch (...) {
+    streamed->Release();
+    throw;
+  }
+  connection_->streamed.fetch_add(1, std::memory_order_relaxed);
+  streamed->Retain();
+  return streamed;
+}
+
+void StreamInfer::OnReadDone(bool ok) {
+  if (!ok) {
+    const Turn turn(*this);
+    return Close(absl::OkStatus());
+  }
+  const auto streamed = Contain("take the request", [this]() -> StatusOr<Streamed*> { return Take(); });
+  if (streamed.ok() && *streamed != nullptr) {
+    (*streamed)->Start();
+    (*streamed)->Release();
+  }
+  const Turn turn(*this);
+  if (!streamed.ok()) Close(streamed.status());
+}
+
+void StreamInfer::OnWriteDone(bool ok) {
+  calls_.responses.Stop(sending_);
+  const Turn turn(*this);
+  writing_ = false;
+  written_.Clear();
+  if (!ok) Abandon(absl::CancelledError("the client is gone"));
+}
+
+void StreamInfer::OnCancel() {
+  Contain("count the call", [this] {
+    calls_.cancelled.Add(context_.peer());
+    return absl::OkStatus();
+  }).IgnoreError();
+  const Turn turn(*this);
+  Abandon(absl::CancelledError("the call was cancelled"));
+}
+
+// A stream that ends at once; deletes itself.
+class FailedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
+ public:
+  explicit FailedStream(const Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StartStreamInfer(InferCalls& calls,
+                                                                  grpc::CallbackServerContext& context) {
+  const auto stream =
+      Contain("open the stream", [&]() -> StatusOr<StreamInfer*> { return new StreamInfer(calls, context); });
+  if (!stream.ok()) return new FailedStream(stream.status());
+  (*stream)->Begin();
+  return *stream;
+}
+
+}  // namespace swizzle
