@@ -51,6 +51,13 @@ void QueueLoad::Add(const Queued& request) {
   work += request.work();
 }
 
+void QueueLoad::Add(const QueueLoad& other) {
+  requests += other.requests;
+  rows += other.rows;
+  bytes += other.bytes;
+  work += other.work;
+}
+
 void QueueLoad::Remove(const Queued& request) {
   --requests;
   rows -= request.rows;
@@ -65,7 +72,10 @@ QueueBounds BoundsOf(const ModelSpec& spec) {
   bounds.executors = spec.executors();
   bounds.single = limits.max_rows == 0;
   bounds.batch_work = limits.max_tokens > 0 ? limits.max_tokens : std::max<int64_t>(limits.max_rows, 1);
-  bounds.requests = spec.max_queue_size;
+  for (int level = 1; level <= spec.priority_levels; ++level) {
+    bounds.level_requests.push_back(spec.PolicyOf(level).max_requests);
+    bounds.requests += bounds.level_requests.back();
+  }
   bounds.rows = std::max(spec.max_queue_rows, std::max<int64_t>(spec.max_batch_size, 1) * executors);
   bounds.bytes = spec.max_queue_bytes;
   bounds.wait = spec.max_queue_wait;
@@ -113,6 +123,13 @@ absl::Duration ServiceTime::Of(int64_t work, int64_t batch_work) const {
   if (full_work_ > 0.0) return absl::Seconds(static_cast<double>(work) * full_seconds_ / full_work_);
   if (all_.work == 0.0) return absl::ZeroDuration();
   return absl::Seconds(SecondsByLine(static_cast<double>(work), static_cast<double>(batch_work)));
+}
+
+std::optional<Refusal> RefuseLevel(const QueueBounds& bounds, int level, const QueueLoad& waiting) {
+  if (waiting.requests < bounds.level_requests[static_cast<size_t>(level - 1)]) return std::nullopt;
+  const bool has_levels = bounds.level_requests.size() > 1;
+  return Refusal{Rejection::kQueueFull,
+                 Concat(waiting.requests, " requests", has_levels ? Concat(" of priority ", level) : "")};
 }
 
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,

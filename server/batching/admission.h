@@ -1,7 +1,8 @@
 // Whether a model's queue takes one more request, and how long that one would wait.
 //
 // A queue is bounded four ways: by requests, rows, bytes of inputs, and the time that what waits will take. The last is
-// what keeps an overloaded model useful: it refuses at once what could only be answered too late.
+// what keeps an overloaded model useful: it refuses at once what could only be answered too late. Of levels of priority
+// each has a bound of requests of its own, and meets the other bounds with what is served before it.
 //
 // No connection fills the queue. With 90 %, what one has of a bound may be nine times what all leave free of it: one
 // alone comes to 90 %, several together to little more, and who comes later finds room. These are the dynamic
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/batching/batch_policy.h"
@@ -31,11 +33,13 @@ struct QueueLoad {
   int64_t work = 0;
 
   void Add(const Queued& request);
+  void Add(const QueueLoad& other);
   void Remove(const Queued& request);
 };
 
 struct QueueBounds {
-  int64_t requests = 0;
+  int64_t requests = 0;                 // of all levels
+  std::vector<int64_t> level_requests;  // [level - 1]
   int64_t rows = 0;
   int64_t bytes = 0;
   absl::Duration wait = absl::InfiniteDuration();  // that is expected
@@ -80,8 +84,11 @@ struct Refusal {
   std::string reason;  // "1024 rows"
 };
 
-// Nothing where `request` may join `waiting`, of which `own` came on the same connection. `expected` is when it would
-// start, `left` the time until its deadline.
+// Nothing where one more request of this level may wait, beside `waiting` of it.
+std::optional<Refusal> RefuseLevel(const QueueBounds& bounds, int level, const QueueLoad& waiting);
+
+// Nothing where `request` may join `waiting`, of which `own` came on the same connection: of its level and those above
+// it, for what is below takes nothing from it. `expected` is when it would start, `left` the time until its deadline.
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
                               const Queued& request, absl::Duration expected, absl::Duration left);
 

@@ -9,7 +9,7 @@ namespace {
 
 // The longest prefix of a class's requests that fits in one batch, and the longest whose rows are a preferred size.
 struct Prefix {
-  std::vector<size_t> requests;  // as Decision::take has them
+  std::vector<size_t> requests;  // as Decision::take has them, but in the order of their turns
   int64_t rows = 0;
   int64_t tokens = 0;
   bool closed = false;   // nothing that is queued, or may come, can join it
@@ -25,14 +25,54 @@ bool IsBeyondPreferred(const Limits& limits, int64_t rows) {
   return !limits.preferred_rows.empty() && rows > *std::ranges::max_element(limits.preferred_rows);
 }
 
-// What has not expired of the queue, in order.
+// Of each level what is in time, and behind it what is late.
+size_t LaneOf(const Queued& request, Instant now) {
+  return 2 * static_cast<size_t>(request.level - 1) + (request.late_at <= now ? 1 : 0);
+}
+
+// What has not expired of the queue, in the order in which its turn comes.
 class LiveQueue {
  public:
-  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired) : queue_(queue), expired_(expired) {}
+  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired, size_t lanes)
+      : queue_(queue), expired_(expired), lanes_(lanes) {}
+
+  // Puts it in the order of lanes. Until then, and where there is one, that is the order of arrival.
+  void SortByLanes(Instant now, std::span<const int> passed) {
+    if (lanes_ == 1) return;
+    passed_.assign(passed.begin(), passed.end());
+    passed_.resize(lanes_);
+    std::vector<bool> waiting(lanes_);
+    ForEach([&](size_t place, const Queued& request) {
+      turns_.push_back({LaneOf(request, now), place, &request});
+      return waiting[turns_.back().lane] = true;
+    });
+    for (size_t lane = 0; lane < lanes_; ++lane) {
+      if (!waiting[lane]) passed_[lane] = 0;
+    }
+    const size_t most = static_cast<size_t>(std::ranges::max_element(passed_) - passed_.begin());
+    const size_t first = passed_[most] >= kMostPassed ? most : 0;
+    std::ranges::stable_sort(turns_, {}, [&](const Turn& turn) { return turn.lane == first ? 0 : turn.lane + 1; });
+  }
+
+  // By lane, how often it was passed over when these places have been taken, ascending.
+  std::vector<int> PassedAfter(std::span<const size_t> taken) const {
+    if (lanes_ == 1) return {};
+    std::vector<bool> waits(lanes_), took(lanes_);
+    for (const Turn& turn : turns_) {
+      (std::ranges::binary_search(taken, turn.place) ? took : waits)[turn.lane] = true;
+    }
+    std::vector<int> passed(lanes_);
+    for (size_t lane = 0; lane < lanes_; ++lane) passed[lane] = waits[lane] && !took[lane] ? passed_[lane] + 1 : 0;
+    return passed;
+  }
 
   // Calls visit(place among the live, request) until it returns false.
   template <typename Visit>
   void ForEach(Visit visit) const {
+    if (!turns_.empty()) {
+      std::ranges::all_of(turns_, [&](const Turn& turn) { return visit(turn.place, *turn.request); });
+      return;
+    }
     std::span<const size_t> expired = expired_;
     size_t place = 0;
     for (size_t i = 0; i < queue_.size(); ++i) {
@@ -45,8 +85,16 @@ class LiveQueue {
   }
 
  private:
+  struct Turn {
+    size_t lane, place;
+    const Queued* request;
+  };
+
   std::span<const Queued> queue_;
   std::span<const size_t> expired_;
+  size_t lanes_;
+  std::vector<Turn> turns_;  // empty: the order is that of arrival
+  std::vector<int> passed_;  // by lane; none where nothing waits
 };
 
 Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& limits) {
@@ -69,14 +117,25 @@ Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& 
   return prefix;
 }
 
-// The first request of each class, in order of arrival; where none waits for others, of the first class alone.
-std::vector<Queued> OldestOfClasses(const LiveQueue& live, bool one_waits) {
-  std::vector<Queued> oldest;
+// Requests that may share a batch.
+struct WaitingClass {
+  uint64_t batch_class;
+  Instant oldest;  // arrival
+};
+
+// In the order of their turns; where none waits for others, the first alone.
+std::vector<WaitingClass> WaitingClasses(const LiveQueue& live, bool one_waits) {
+  std::vector<WaitingClass> classes;
   live.ForEach([&](size_t, const Queued& request) {
-    if (std::ranges::find(oldest, request.batch_class, &Queued::batch_class) == oldest.end()) oldest.push_back(request);
+    const auto found = std::ranges::find(classes, request.batch_class, &WaitingClass::batch_class);
+    if (found == classes.end()) {
+      classes.push_back({request.batch_class, request.arrival});
+    } else {
+      found->oldest = std::min(found->oldest, request.arrival);
+    }
     return one_waits;
   });
-  return oldest;
+  return classes;
 }
 
 // Why requests of a class are to run now, and then no more of them than that; nothing while they are to wait.
@@ -91,6 +150,28 @@ std::optional<BatchReason> ReasonToRun(Prefix& prefix, const Limits& limits, Ins
   return latest_start <= now ? std::optional(BatchReason::kDelay) : std::nullopt;
 }
 
+// Fills `take` and `reason` where something is to run, else `wake`.
+void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decision& decision) {
+  if (limits.max_rows == 0) {
+    live.ForEach([&](size_t place, const Queued&) {
+      decision.take = {place};
+      return false;
+    });
+    decision.reason = BatchReason::kSingle;
+    return;
+  }
+  for (const WaitingClass& waiting : WaitingClasses(live, limits.max_delay > absl::ZeroDuration())) {
+    Prefix prefix = FittingPrefix(live, waiting.batch_class, limits);
+    const Instant latest_start = waiting.oldest + limits.max_delay;
+    if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
+      decision.take = std::move(prefix.requests);
+      decision.reason = *reason;
+      return;
+    }
+    decision.wake = std::min(decision.wake, latest_start);
+  }
+}
+
 }  // namespace
 
 Limits LimitsOf(const ModelSpec& spec) {
@@ -99,6 +180,9 @@ Limits LimitsOf(const ModelSpec& spec) {
   limits.max_tokens = spec.max_batch_tokens;
   limits.max_delay = spec.max_queue_delay;
   limits.preferred_rows = spec.preferred_batch_sizes;
+  bool delays = spec.queue_policy.delays_late;
+  for (const auto& [level, policy] : spec.level_policies) delays = delays || policy.delays_late;
+  if (spec.priority_levels > 1 || delays) limits.lanes = 2 * static_cast<size_t>(spec.priority_levels);
   return limits;
 }
 
@@ -114,27 +198,17 @@ Expiry FindExpired(std::span<const Queued> queue, Instant now) {
   return result;
 }
 
-Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits) {
+Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits, std::span<const int> passed) {
   Expiry expiry = FindExpired(queue, now);
   Decision decision{.expired = std::move(expiry.expired), .wake = expiry.next_deadline};
   const size_t count = queue.size() - decision.expired.size();
   if (count == 0 || count < limits.hold_until) return decision;
-  if (limits.max_rows == 0) {
-    decision.take = {0};
-    decision.reason = BatchReason::kSingle;
-    return decision;
-  }
-  const LiveQueue live(queue, decision.expired);
-  for (const Queued& oldest : OldestOfClasses(live, limits.max_delay > absl::ZeroDuration())) {
-    Prefix prefix = FittingPrefix(live, oldest.batch_class, limits);
-    const Instant latest_start = oldest.arrival + limits.max_delay;
-    if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
-      decision.take = std::move(prefix.requests);
-      decision.reason = *reason;
-      return decision;
-    }
-    decision.wake = std::min(decision.wake, latest_start);
-  }
+  LiveQueue live(queue, decision.expired, limits.lanes);
+  live.SortByLanes(now, passed);
+  ChooseBatch(live, now, limits, decision);
+  if (decision.take.empty()) return decision;
+  if (limits.lanes > 1) std::ranges::sort(decision.take);
+  decision.passed = live.PassedAfter(decision.take);
   return decision;
 }
 

@@ -4,6 +4,12 @@
 // max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never
 // split; one whose rows do not fit in the rest closes the batch. A batch is of one class, that of the oldest request
 // but where this waits for its delay: others of its class overtake what is of another.
+//
+// With priorities a queue has lanes: of each level what is in time, then what is late. A batch begins with the first
+// lane that has something waiting, and what room is left goes to the others in their order. None starves: a lane that
+// was passed over by kMostPassed batches in a row begins the next, the one that was passed most often where there are
+// several. So a lane takes part in one of kMostPassed + lanes batches at least, and what waits in it waits at most so
+// many times as long as if it were alone.
 #ifndef SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
 #define SWIZZLE_SERVER_BATCHING_BATCH_POLICY_H_
 
@@ -25,9 +31,11 @@ struct Queued {
   Instant arrival;
   Instant deadline = Instant::InfiniteFuture();  // must have started before
   int64_t tokens = 0;
-  int64_t bytes = 0;         // of inputs
-  uint64_t connection = 0;   // Request's
-  uint64_t batch_class = 0;  // Request's
+  int64_t bytes = 0;                            // of inputs
+  uint64_t connection = 0;                      // Request's
+  uint64_t batch_class = 0;                     // Request's
+  int level = 1;                                // Request's
+  Instant late_at = Instant::InfiniteFuture();  // Request's
 
   int64_t work() const { return tokens > 0 ? tokens : rows; }
 };
@@ -38,7 +46,11 @@ struct Limits {
   std::vector<int64_t> preferred_rows = {};         // with max_delay: batch sizes not worth a longer wait
   int64_t max_tokens = 0;                           // of one batch; 0: no limit
   size_t hold_until = 0;                            // for tests: take nothing while fewer requests are queued
+  size_t lanes = 1;                                 // 1: neither levels nor lateness count
 };
+
+// Of a lane, in a row.
+inline constexpr int kMostPassed = 9;
 
 // The limits that a model's specification asks for.
 Limits LimitsOf(const ModelSpec& spec);
@@ -52,12 +64,14 @@ Expiry FindExpired(std::span<const Queued> queue, Instant now);
 struct Decision {
   std::vector<size_t> expired;               // these leave the queue first, ascending
   std::vector<size_t> take = {};             // then these of what is left run now, ascending
+  std::vector<int> passed = {};              // where any do: by lane, for the next decision; empty: there is one lane
   BatchReason reason = BatchReason::kIdle;   // where any do
   Instant wake = Instant::InfiniteFuture();  // where none does: decide again then, or when the queue changes
 };
 
-// `queue` is in order of arrival; every request is within the limits.
-Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits);
+// `queue` is in order of arrival; every request is within the limits. `passed`: by lane, how many batches in a row took
+// nothing of it while something waited there; the last Decision's that took something, at first empty.
+Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits, std::span<const int> passed = {});
 
 }  // namespace swizzle
 

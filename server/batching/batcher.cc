@@ -36,10 +36,13 @@ BatcherImpl::~BatcherImpl() {
 StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   const ModelSpec& spec = model_->spec();
   SWIZZLE_CHECK(request.rows >= 1 && (spec.max_batch_size == 0 || request.rows <= spec.max_batch_size));
+  SWIZZLE_CHECK(request.level >= 1 && request.level <= spec.priority_levels);
   auto pending = std::make_unique<Pending>();
   pending->arrival = clock_.Now();
   pending->request = std::move(request);
-  pending->request.deadline = std::min(pending->request.deadline, pending->arrival + spec.default_timeout);
+  const QueuePolicy& policy = spec.PolicyOf(pending->request.level);
+  Instant& time_is_up = policy.delays_late ? pending->request.late_at : pending->request.deadline;
+  time_is_up = std::min(time_is_up, pending->arrival + policy.default_timeout);
   pending->done = std::move(done);
 
   Ticket ticket;
@@ -85,10 +88,13 @@ Status BatcherImpl::Admit(const Queued& request) const {
     metrics_.RecordRejected(Rejection::kDraining, absl::ZeroDuration());
     return MakeError(StatusCode::kUnavailable, "model '", spec.name, "' is shutting down");
   }
-  const QueueLoad& waiting = queue_.load();
+  const QueueLoad waiting = queue_.LoadUpTo(request.level);
   const absl::Duration expected = service_time_.Of(waiting.work + running_, bounds_.batch_work) / bounds_.executors;
-  const std::optional<Refusal> refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection), request, expected,
-                                                request.deadline - request.arrival);
+  std::optional<Refusal> refusal = RefuseLevel(bounds_, request.level, queue_.LoadAt(request.level));
+  if (!refusal) {
+    refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection, request.level), request, expected,
+                     request.deadline - request.arrival);
+  }
   if (!refusal) return absl::OkStatus();
   metrics_.RecordRejected(refusal->why, absl::ZeroDuration());
   return MakeError(StatusCode::kResourceExhausted, "the queue of model '", spec.name, "' is full (", refusal->reason,
@@ -161,17 +167,29 @@ void BatcherImpl::Forget(size_t ended) {
   if (draining_) ended_.SignalAll();
 }
 
-StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics,
-                                              std::shared_ptr<ExecutorThreads> threads) {
-  SWIZZLE_CHECK(model->spec().executors() >= 1);
-  return Contain("start the model's executors", [&]() -> StatusOr<std::unique_ptr<Batcher>> {
-    std::vector<std::unique_ptr<Session>> sessions;
-    for (int i = 0; i < model->spec().executors(); ++i) {
-      SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model->NewSession(clock));
+StatusOr<Sessions> NewSessions(Model& model, Clock& clock) {
+  SWIZZLE_CHECK(model.spec().executors() >= 1);
+  return Contain("start the model's executors", [&]() -> StatusOr<Sessions> {
+    Sessions sessions;
+    for (int i = 0; i < model.spec().executors(); ++i) {
+      SWIZZLE_ASSIGN_OR_RETURN(sessions.emplace_back(), model.NewSession(clock));
     }
+    return sessions;
+  });
+}
+
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Sessions sessions, Clock& clock,
+                                              ModelMetrics* metrics, std::shared_ptr<ExecutorThreads> threads) {
+  return Contain("start the model's executors", [&]() -> StatusOr<std::unique_ptr<Batcher>> {
     if (threads == nullptr) threads = std::make_shared<ExecutorThreads>(clock);
     return std::make_unique<BatcherImpl>(std::move(model), std::move(sessions), clock, metrics, std::move(threads));
   });
+}
+
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics,
+                                              std::shared_ptr<ExecutorThreads> threads) {
+  SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, NewSessions(*model, clock));
+  return NewBatcher(std::move(model), std::move(sessions), clock, metrics, std::move(threads));
 }
 
 }  // namespace swizzle

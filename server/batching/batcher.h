@@ -30,16 +30,17 @@ class Batcher {
  public:
   virtual ~Batcher() = default;
 
-  // What Submit would answer to the smallest request of this connection (Request's) with this deadline, so that an
-  // overloaded model costs its requests no decoding. Counts as a refusal in the metrics.
+  // What Submit would answer to the smallest request of this connection (Request's) with this deadline, of the first
+  // level of priority, so that an overloaded model costs its requests no decoding. Counts as a refusal in the metrics.
   virtual Status CheckRoom(uint64_t connection, Instant deadline) const = 0;
 
   // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
-  // `done` then never runs. A deadline that passes while queued (the request's, or ModelSpec::default_timeout after
-  // Submit if that is earlier) ends in DEADLINE_EXCEEDED.
+  // `done` then never runs. A deadline that passes while queued (the request's, or its level's default timeout after
+  // Submit if that is earlier) ends in DEADLINE_EXCEEDED, or lets the request go behind others where the level's policy
+  // says so.
   // Where the only executor has nothing to do, its batches are short, and its session says so (Session::RunsAtOnce),
   // the calling thread runs what is queued itself, for a moment, and calls `done` of those requests. REQUIRES: rows >=
-  // 1, and at most max_batch_size where that is not 0.
+  // 1, and at most max_batch_size where that is not 0; a level that the model has.
   virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
 
   // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
@@ -55,9 +56,15 @@ class Batcher {
   virtual void HoldUntilQueued(int64_t count) = 0;
 };
 
-// Has `model->spec().executors()` executors, each with a session of its own, which take their threads from `threads`:
-// null is some of its own. Fails if a session does, or there are no threads. `clock` and `metrics` outlive the batcher;
-// `metrics` may be null.
+// A session for each of `model.spec().executors()` executors. Fails if one does.
+using Sessions = std::vector<std::unique_ptr<Session>>;
+StatusOr<Sessions> NewSessions(Model& model, Clock& clock);
+
+// Executors with these sessions take their threads from `threads`: null is some of its own. Fails if there are no
+// threads. `clock`, which is the sessions', and `metrics` outlive the batcher; `metrics` may be null.
+StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Sessions sessions, Clock& clock,
+                                              ModelMetrics* metrics,
+                                              std::shared_ptr<ExecutorThreads> threads = nullptr);
 StatusOr<std::unique_ptr<Batcher>> NewBatcher(std::shared_ptr<Model> model, Clock& clock, ModelMetrics* metrics,
                                               std::shared_ptr<ExecutorThreads> threads = nullptr);
 

@@ -106,6 +106,7 @@ class BatcherImpl final : public Batcher {
   CondVar ended_;  // Drain: requests have ended; the destructor: an executor has given its thread back
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   Limits limits_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> passed_ ABSL_GUARDED_BY(mutex_);  // the last Decision's
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;      // requests submitted and not yet ended
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // work of batches that run

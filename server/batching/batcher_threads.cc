@@ -166,11 +166,12 @@ bool BatcherImpl::TakeBorrowed(Shift& shift, PendingList& expired, Instant end) 
 Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
   const Instant now = clock_.Now();
   try {
-    const Decision decision = Decide(queue_.summaries(), now, limits_);
+    Decision decision = Decide(queue_.summaries(), now, limits_, passed_);
     queue_.Take(decision.expired, expired);
     if (decision.take.empty()) return decision.wake;
     const int64_t waiting = queue_.load().work;
     queue_.Take(decision.take, batch.requests);
+    passed_ = std::move(decision.passed);
     batch.work = waiting - queue_.load().work;
     batch.start = now;
     batch.reason = decision.reason;

@@ -20,6 +20,8 @@ Queued SummaryOf(const Pending& pending) {
   Queued summary = {request.rows, pending.arrival, request.deadline, request.tokens};
   summary.connection = request.connection;
   summary.batch_class = request.batch_class;
+  summary.level = request.level;
+  summary.late_at = request.late_at;
   for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
   return summary;
 }
@@ -28,20 +30,41 @@ void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
   const Queued summary = SummaryOf(*pending);
   MakeRoom(requests_, 1);
   loads_.reserve(loads_.size() + 1);
+  const auto level = static_cast<size_t>(summary.level);
+  if (levels_.size() < level) levels_.resize(level);
   summaries_.push_back(summary);
   requests_.push_back(std::move(pending));
   load_.Add(summary);
-  if (summary.connection != 0) loads_[summary.connection].Add(summary);
+  levels_[level - 1].Add(summary);
+  if (summary.connection != 0) loads_[{summary.connection, summary.level}].Add(summary);
 }
 
-QueueLoad RequestQueue::LoadOf(uint64_t connection) const {
-  const auto found = loads_.find(connection);
-  return found == loads_.end() ? QueueLoad() : found->second;
+QueueLoad RequestQueue::LoadAt(int level) const {
+  const auto index = static_cast<size_t>(level - 1);
+  return index < levels_.size() ? levels_[index] : QueueLoad();
+}
+
+QueueLoad RequestQueue::LoadUpTo(int level) const {
+  QueueLoad load;
+  for (const QueueLoad& of_level : std::span(levels_).first(std::min(levels_.size(), static_cast<size_t>(level)))) {
+    load.Add(of_level);
+  }
+  return load;
+}
+
+QueueLoad RequestQueue::LoadOf(uint64_t connection, int level) const {
+  QueueLoad load;
+  for (int i = 1; i <= level && i <= static_cast<int>(levels_.size()); ++i) {
+    const auto found = loads_.find({connection, i});
+    if (found != loads_.end()) load.Add(found->second);
+  }
+  return load;
 }
 
 void RequestQueue::Forget(const Queued& summary) {
   load_.Remove(summary);
-  const auto found = loads_.find(summary.connection);
+  levels_[static_cast<size_t>(summary.level - 1)].Remove(summary);
+  const auto found = loads_.find({summary.connection, summary.level});
   if (found == loads_.end()) return;
   found->second.Remove(summary);
   if (found->second.requests == 0) loads_.erase(found);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -35,7 +36,11 @@ class RequestQueue {
   size_t size() const { return requests_.size(); }
   std::span<const Queued> summaries() const { return summaries_; }
   const QueueLoad& load() const { return load_; }  // of all together
-  QueueLoad LoadOf(uint64_t connection) const;     // of those that came on it; of 0 nothing
+  // Of one level of priority, and of it and those above it.
+  QueueLoad LoadAt(int level) const;
+  QueueLoad LoadUpTo(int level) const;
+  // Likewise, of those that came on a connection; of 0 nothing.
+  QueueLoad LoadOf(uint64_t connection, int level) const;
 
   // REQUIRES: a ticket above all that were pushed before. `pending` is left alone if this throws.
   void Push(std::unique_ptr<Pending>& pending);
@@ -50,9 +55,11 @@ class RequestQueue {
   void Forget(const Queued& summary);
 
   QueueLoad load_;
-  absl::flat_hash_map<uint64_t, QueueLoad> loads_;  // by connection, of those with requests here
-  std::vector<Queued> summaries_;                   // of requests_, same order
-  PendingList requests_;                            // tickets ascend
+  std::vector<QueueLoad> levels_;  // [level - 1], as far as there were any
+  // By connection and level, of those with requests here.
+  absl::flat_hash_map<std::pair<uint64_t, int>, QueueLoad> loads_;
+  std::vector<Queued> summaries_;  // of requests_, same order
+  PendingList requests_;           // tickets ascend
 };
 
 }  // namespace swizzle

@@ -11,8 +11,6 @@ namespace pb = google::protobuf;
 using enum FieldUse;
 
 constexpr std::string_view kOnlyUnderTensorRt = "it describes a TensorRT engine; remove it";
-constexpr std::string_view kOneQueue =
-    "all requests wait in one queue; remove it, and serve what is urgent as a model of its own";
 constexpr std::string_view kRagged =
     "requests of other shapes share no batch, but for token sequences, which need no such field; remove it";
 constexpr std::string_view kStagedAnyway = "what goes to a GPU is staged in pinned memory in any case";
@@ -83,19 +81,24 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"dynamic_batching.max_queue_delay_microseconds", kServed,
      "how long a request may wait for others to join its batch"},
     {"dynamic_batching.preserve_ordering", kNoEffect, "a call has one answer, which reaches no other call"},
-    {"dynamic_batching.priority_levels", kRefused, kOneQueue, 1},
-    {"dynamic_batching.default_priority_level", kRefused, kOneQueue, 1},
-    {"dynamic_batching.default_queue_policy", kServed, "the queue's limits"},
-    {"dynamic_batching.default_queue_policy.timeout_action", kRefused,
-     "a request whose time is over ends in DEADLINE_EXCEEDED; use REJECT"},
+    {"dynamic_batching.priority_levels", kServed,
+     "levels that requests choose from by the parameter `priority`, 1 being served first, up to 100; a level that nine "
+     "batches in a row passed over begins the next, so that none starves; 0: 1"},
+    {"dynamic_batching.default_priority_level", kServed, "the level of requests without `priority`, or with 0"},
+    {"dynamic_batching.default_queue_policy", kServed, "limits of the queue, of each level of priority by itself"},
+    {"dynamic_batching.default_queue_policy.timeout_action", kServed,
+     "what becomes of a request whose time is over: with `REJECT` it ends, with `DELAY` it waits behind the others of "
+     "its "
+     "level, until its own deadline"},
     {"dynamic_batching.default_queue_policy.default_timeout_microseconds", kServed,
-     "a request that has not started by then ends in DEADLINE_EXCEEDED; 0: 10 s more than the delay"},
+     "a request that has not started by then ends in DEADLINE_EXCEEDED, or is late; 0: 10 s more than the delay, or "
+     "with `DELAY` never"},
     {"dynamic_batching.default_queue_policy.allow_timeout_override", kServed,
      "whether a request's parameter `timeout` may shorten that"},
     {"dynamic_batching.default_queue_policy.max_queue_size", kServed,
      "requests that may wait; further ones end in RESOURCE_EXHAUSTED; 0: 1024; see the parameters for rows, bytes and "
      "time"},
-    {"dynamic_batching.priority_queue_policy", kRefused, kOneQueue},
+    {"dynamic_batching.priority_queue_policy", kServed, "the same for a level of priority, in place of the default's"},
     {"sequence_batching", kRefused,
      "the server keeps nothing from one request to the next; give the model its state as an input, and have clients "
      "send it again"},
@@ -113,8 +116,15 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"optimization.gather_kernel_buffer_threshold", kNoEffect, "requests are gathered once, wherever they are"},
     {"optimization.eager_batching", kNoEffect, "batches are formed as soon as an executor is idle"},
     {"parameters", kServed, "see below"},
-    {"model_warmup", kRefused,
-     "requests that warm a model up are not run yet; remove it, for plans are made before a model is ready"},
+    {"model_warmup", kServed,
+     "requests that each executor runs before the model is ready; one that fails, fails the load"},
+    {"model_warmup.name", kServed, "what errors call the sample"},
+    {"model_warmup.batch_size", kServed, "so many of it run together, as far as the model's batches go; 0: 1"},
+    {"model_warmup.inputs", kServed,
+     "all of the model's, with `dims` as requests have them but for the batch dimension: `zero_data`, `random_data` "
+     "(numbers from -1 to 1, whole ones 0 and 1, letters), or `input_data_file`, raw bytes in the model's directory "
+     "`warmup`"},
+    {"model_warmup.count", kServed, "how often it runs; 0: 1"},
     {"model_operations", kNoEffect,
      "no library is loaded; a model that needs operators of one is refused by their name"},
     {"model_transaction_policy", kServed, "holds the field below"},
@@ -131,11 +141,6 @@ const ConfigField* FindRow(std::string_view path) {
   return row == kFields.end() ? nullptr : &*row;
 }
 
-bool AsksForNothing(const pb::Message& message, const pb::FieldDescriptor* field, int64_t harmless) {
-  return field->cpp_type() == pb::FieldDescriptor::CPPTYPE_UINT64 && !field->is_repeated() &&
-         message.GetReflection()->GetUInt64(message, field) <= static_cast<uint64_t>(harmless);
-}
-
 // Calls `visit` for each row whose field is set, until it fails; nothing below a row that is not served. `prefix` is
 // the path to `message`. A field without a row is refused.
 Status Visit(const pb::Message& message, const std::string& prefix,
@@ -147,7 +152,6 @@ Status Visit(const pb::Message& message, const std::string& prefix,
     const std::string path = prefix + field->name();
     const ConfigField* const row = FindRow(path);
     if (row == nullptr) return Unimplemented("the field '", path, "' is not served; remove it");
-    if (row->harmless > 0 && AsksForNothing(message, field, row->harmless)) continue;
     SWIZZLE_RETURN_IF_ERROR(visit(*row));
     const bool is_message = field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE && !field->is_map();
     if (row->use != kServed || !is_message) continue;

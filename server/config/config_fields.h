@@ -26,7 +26,6 @@ struct ConfigField {
   std::string_view path;     // "dynamic_batching.max_queue_delay_microseconds"; of a repeated field without its index
   FieldUse use;              // of kNoEffect and kRefused: that of all fields below, too, which have no rows
   std::string_view meaning;  // what it does, why it changes nothing, or what to do instead
-  int64_t harmless = 0;      // of a refused number: up to this it asks for nothing
 };
 std::span<const ConfigField> ConfigFields();
 

@@ -39,13 +39,6 @@ inference::DataType ConfigType(DType dtype) {
   return found->config;
 }
 
-std::optional<DType> DTypeOf(inference::DataType type) {
-  for (const DataTypeName& row : kDataTypes) {
-    if (row.config == type) return row.dtype;
-  }
-  return std::nullopt;
-}
-
 Status CheckDims(const google::protobuf::RepeatedField<int64_t>& dims, std::string_view direction,
                  const std::string& name) {
   for (const int64_t dim : dims) {
@@ -149,6 +142,13 @@ void Fill(const TensorSpec& spec, Tensor& tensor) {
 }
 
 }  // namespace
+
+std::optional<DType> DTypeOf(inference::DataType type) {
+  for (const DataTypeName& row : kDataTypes) {
+    if (row.config == type) return row.dtype;
+  }
+  return std::nullopt;
+}
 
 StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigInputs& inputs) { return ParseAll("input", inputs); }
 StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigOutputs& outputs) { return ParseAll("output", outputs); }

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <optional>
 #include <vector>
 
 #include "kernels/base/status.h"
@@ -23,6 +24,9 @@ StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigOutputs& outputs);
 // nothing. INVALID_ARGUMENT naming the tensor where the two contradict each other.
 Status MatchTensors(const ConfigInputs& inputs, std::vector<TensorSpec>& specs);
 Status MatchTensors(const ConfigOutputs& outputs, std::vector<TensorSpec>& specs);
+
+// Nothing for TYPE_INVALID.
+std::optional<DType> DTypeOf(inference::DataType type);
 
 void FillTensor(const TensorSpec& spec, inference::ModelInput& tensor);
 void FillTensor(const TensorSpec& spec, inference::ModelOutput& tensor);

@@ -26,6 +26,8 @@ constexpr int64_t kMaxInstances = 256;
 constexpr int64_t kMaxQueueSize = 1'000'000;
 constexpr int64_t kMaxQueueDelayUs = 60'000'000;
 constexpr int64_t kMaxTimeoutUs = 86'400'000'000;
+constexpr int64_t kMaxPriorityLevels = 100;
+constexpr int64_t kMaxWarmUpCount = 10'000;
 constexpr std::array<std::string_view, 4> kBackends = {"swizzle", "identity", "onnxruntime", "openvino"};
 constexpr std::array<std::string_view, 5> kPlatforms = {"swizzle_onnx", "swizzle_swz", "swizzle_safetensors",
                                                         "swizzle_identity", "onnxruntime_onnx"};
@@ -63,15 +65,47 @@ Status CheckInstanceGroups(const ModelConfig& config) {
   return CheckRange("instance_group.count (all groups together)", count, 0, kMaxInstances);
 }
 
+Status CheckQueuePolicy(const std::string& field, const inference::ModelQueuePolicy& policy) {
+  SWIZZLE_RETURN_IF_ERROR(
+      CheckRange(field + ".default_timeout_microseconds", policy.default_timeout_microseconds(), 0, kMaxTimeoutUs));
+  return CheckRange(field + ".max_queue_size", policy.max_queue_size(), 0, kMaxQueueSize);
+}
+
+Status CheckPriorities(const inference::ModelDynamicBatching& batching) {
+  SWIZZLE_RETURN_IF_ERROR(
+      CheckRange("dynamic_batching.priority_levels", batching.priority_levels(), 0, kMaxPriorityLevels));
+  const auto levels = std::max<int64_t>(static_cast<int64_t>(batching.priority_levels()), 1);
+  SWIZZLE_RETURN_IF_ERROR(CheckRange("dynamic_batching.default_priority_level", batching.default_priority_level(),
+                                     levels > 1 ? 1 : 0, levels));
+  for (const auto& [level, policy] : batching.priority_queue_policy()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckRange("dynamic_batching.priority_queue_policy.key", level, 1, levels));
+    SWIZZLE_RETURN_IF_ERROR(CheckQueuePolicy("dynamic_batching.priority_queue_policy.value", policy));
+  }
+  return absl::OkStatus();
+}
+
 Status CheckDynamicBatching(const ModelConfig& config) {
   if (!config.has_dynamic_batching()) return absl::OkStatus();
   const inference::ModelDynamicBatching& batching = config.dynamic_batching();
-  const inference::ModelQueuePolicy& policy = batching.default_queue_policy();
   SWIZZLE_RETURN_IF_ERROR(CheckRange("dynamic_batching.max_queue_delay_microseconds",
                                      batching.max_queue_delay_microseconds(), 0, kMaxQueueDelayUs));
-  SWIZZLE_RETURN_IF_ERROR(CheckRange("dynamic_batching.default_queue_policy.default_timeout_microseconds",
-                                     policy.default_timeout_microseconds(), 0, kMaxTimeoutUs));
-  return CheckRange("dynamic_batching.default_queue_policy.max_queue_size", policy.max_queue_size(), 0, kMaxQueueSize);
+  SWIZZLE_RETURN_IF_ERROR(CheckQueuePolicy("dynamic_batching.default_queue_policy", batching.default_queue_policy()));
+  return CheckPriorities(batching);
+}
+
+// How many rows run together, if the file says so.
+int64_t MostRows(const ModelConfig& config) {
+  return config.has_max_batch_size() ? std::max(config.max_batch_size(), 1) : kMaxBatchSize;
+}
+
+Status CheckWarmUp(const ModelConfig& config) {
+  for (const inference::ModelWarmup& sample : config.model_warmup()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(sample.name(), "a sample of 'model_warmup'"));
+    if (sample.name().empty()) return InvalidArgument("a sample of 'model_warmup' has no 'name'");
+    SWIZZLE_RETURN_IF_ERROR(CheckRange("model_warmup.batch_size", sample.batch_size(), 0, MostRows(config)));
+    SWIZZLE_RETURN_IF_ERROR(CheckRange("model_warmup.count", sample.count(), 0, kMaxWarmUpCount));
+  }
+  return absl::OkStatus();
 }
 
 // A plain name, of a kind of file that is known.
@@ -101,6 +135,7 @@ Status Check(const ModelConfig& config, std::string_view name) {
   SWIZZLE_RETURN_IF_ERROR(CheckModelFilename(config.default_model_filename()));
   SWIZZLE_RETURN_IF_ERROR(CheckInstanceGroups(config));
   SWIZZLE_RETURN_IF_ERROR(CheckDynamicBatching(config));
+  SWIZZLE_RETURN_IF_ERROR(CheckWarmUp(config));
   SWIZZLE_RETURN_IF_ERROR(SpecsOf(config.input()));
   SWIZZLE_RETURN_IF_ERROR(SpecsOf(config.output()));
   return CheckParameters(config);

@@ -1,6 +1,7 @@
 #include "server/config/served_spec.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "server/config/config_checks.h"
@@ -13,13 +14,34 @@ namespace {
 
 using inference::ModelConfig;
 
-void ApplyQueuePolicy(const inference::ModelQueuePolicy& policy, ModelSpec& spec) {
-  if (policy.max_queue_size() > 0) spec.max_queue_size = policy.max_queue_size();
-  spec.max_queue_rows = std::max(spec.max_queue_rows, spec.max_queue_size);
-  if (policy.default_timeout_microseconds() > 0) {
-    spec.default_timeout = absl::Microseconds(policy.default_timeout_microseconds());
+// `unless_given`: what there is without a policy.
+QueuePolicy PolicyOf(const inference::ModelQueuePolicy& given, QueuePolicy unless_given) {
+  QueuePolicy policy = std::move(unless_given);
+  if (given.max_queue_size() > 0) policy.max_requests = given.max_queue_size();
+  policy.delays_late = given.timeout_action() == inference::ModelQueuePolicy::DELAY;
+  if (policy.delays_late) policy.default_timeout = absl::InfiniteDuration();  // nothing ends for it
+  if (given.default_timeout_microseconds() > 0) {
+    policy.default_timeout = absl::Microseconds(given.default_timeout_microseconds());
   }
-  spec.allow_timeout_override = policy.allow_timeout_override();
+  policy.allow_timeout_override = given.allow_timeout_override();
+  return policy;
+}
+
+void ApplyQueuePolicies(const inference::ModelDynamicBatching& batching, ModelSpec& spec) {
+  QueuePolicy unless_given;
+  unless_given.default_timeout += spec.max_queue_delay;  // which is no waiting in vain
+  spec.queue_policy = unless_given;
+  if (batching.has_default_queue_policy()) {
+    spec.queue_policy = PolicyOf(batching.default_queue_policy(), unless_given);
+  }
+  spec.priority_levels = std::max(1, static_cast<int>(batching.priority_levels()));
+  spec.default_priority = std::max(1, static_cast<int>(batching.default_priority_level()));
+  for (const auto& [level, policy] : batching.priority_queue_policy()) {
+    spec.level_policies[static_cast<int>(level)] = PolicyOf(policy, unless_given);
+  }
+  for (int level = 1; level <= spec.priority_levels; ++level) {
+    spec.max_queue_rows = std::max(spec.max_queue_rows, spec.PolicyOf(level).max_requests);
+  }
 }
 
 Status ApplyDynamicBatching(const inference::ModelDynamicBatching& batching, ModelSpec& spec) {
@@ -30,8 +52,7 @@ Status ApplyDynamicBatching(const inference::ModelDynamicBatching& batching, Mod
   spec.preferred_batch_sizes.assign(batching.preferred_batch_size().begin(), batching.preferred_batch_size().end());
   std::sort(spec.preferred_batch_sizes.begin(), spec.preferred_batch_sizes.end());
   spec.max_queue_delay = absl::Microseconds(batching.max_queue_delay_microseconds());
-  spec.default_timeout += spec.max_queue_delay;  // which is no waiting in vain
-  if (batching.has_default_queue_policy()) ApplyQueuePolicy(batching.default_queue_policy(), spec);
+  ApplyQueuePolicies(batching, spec);
   return absl::OkStatus();
 }
 
@@ -91,14 +112,24 @@ const Tensor* FindTensor(const google::protobuf::RepeatedPtrField<Tensor>& tenso
   return found == tensors.end() ? nullptr : &*found;
 }
 
+void FillQueuePolicy(const QueuePolicy& policy, inference::ModelQueuePolicy& filled) {
+  filled.set_max_queue_size(static_cast<uint32_t>(policy.max_requests));
+  filled.set_allow_timeout_override(policy.allow_timeout_override);
+  if (policy.delays_late) filled.set_timeout_action(inference::ModelQueuePolicy::DELAY);
+  if (policy.default_timeout != absl::InfiniteDuration()) {
+    filled.set_default_timeout_microseconds(absl::ToInt64Microseconds(policy.default_timeout));
+  }
+}
+
 void FillDynamicBatching(const ModelSpec& spec, inference::ModelDynamicBatching& batching) {
   for (const int64_t size : spec.preferred_batch_sizes) batching.add_preferred_batch_size(static_cast<int32_t>(size));
   batching.set_max_queue_delay_microseconds(absl::ToInt64Microseconds(spec.max_queue_delay));
-  inference::ModelQueuePolicy& policy = *batching.mutable_default_queue_policy();
-  policy.set_max_queue_size(static_cast<uint32_t>(spec.max_queue_size));
-  policy.set_allow_timeout_override(spec.allow_timeout_override);
-  if (spec.default_timeout != absl::InfiniteDuration()) {
-    policy.set_default_timeout_microseconds(absl::ToInt64Microseconds(spec.default_timeout));
+  FillQueuePolicy(spec.queue_policy, *batching.mutable_default_queue_policy());
+  if (spec.priority_levels == 1 && spec.level_policies.empty()) return;
+  batching.set_priority_levels(static_cast<uint64_t>(spec.priority_levels));
+  batching.set_default_priority_level(static_cast<uint64_t>(spec.default_priority));
+  for (const auto& [level, policy] : spec.level_policies) {
+    FillQueuePolicy(policy, (*batching.mutable_priority_queue_policy())[static_cast<uint64_t>(level)]);
   }
 }
 
@@ -176,6 +207,7 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
                                                           : inference::ModelInstanceGroup::KIND_CPU);
   if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   *config.mutable_parameters() = given.parameters();
+  *config.mutable_model_warmup() = given.model_warmup();
   return config;
 }
 

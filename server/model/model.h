@@ -37,6 +37,16 @@ enum class InstanceKind : uint8_t { kAuto, kCpu, kGpu };
 // kAuto: where an executor has at least 8, and a model's together all of the affinity mask, with no quota.
 enum class PinThreads : uint8_t { kAuto, kOn, kOff };
 
+// What becomes of requests of one priority level while they wait.
+struct QueuePolicy {
+  int64_t max_requests = 1024;                         // that may wait
+  absl::Duration default_timeout = absl::Seconds(10);  // in the queue
+  bool allow_timeout_override = true;                  // whether a request may shorten it
+  bool delays_late = false;  // what waited so long goes behind others of its level, and does not end for it
+
+  friend bool operator==(const QueuePolicy&, const QueuePolicy&) = default;
+};
+
 // Immutable after load.
 struct ModelSpec {
   std::string name;
@@ -58,16 +68,20 @@ struct ModelSpec {
   bool dynamic_batching = true;  // false: a batch is one request
   std::vector<int64_t> preferred_batch_sizes;
   absl::Duration max_queue_delay = absl::ZeroDuration();
-  int64_t max_queue_size = 1024;                       // requests
-  int64_t max_queue_rows = 1024;                       // see server/batching/admission.h
-  int64_t max_queue_bytes = int64_t{256} << 20;        // of inputs
-  absl::Duration max_queue_wait = absl::Seconds(5);    // that is expected
-  int64_t max_connection_queue_percent = 90;           // of each of these four, for one connection's requests
-  absl::Duration default_timeout = absl::Seconds(10);  // in the queue
-  bool allow_timeout_override = true;
+  int64_t max_queue_rows = 1024;                     // see server/batching/admission.h
+  int64_t max_queue_bytes = int64_t{256} << 20;      // of inputs
+  absl::Duration max_queue_wait = absl::Seconds(5);  // that is expected
+  int64_t max_connection_queue_percent = 90;         // of each of these four, for one connection's requests
+  QueuePolicy queue_policy = {};                     // of levels that have none of their own
+  std::map<int, QueuePolicy> level_policies = {};
+  int priority_levels = 1, default_priority = 1;  // 1 is the first to be served
   std::string memory_note = {};  // why the largest batch is smaller than was asked for; empty: it is not
 
   int executors() const { return instance_count * device_count; }
+  const QueuePolicy& PolicyOf(int level) const {
+    const auto own = level_policies.find(level);
+    return own == level_policies.end() ? queue_policy : own->second;
+  }
 };
 
 // What metadata and metrics say of a model's weights and kernels.

@@ -23,6 +23,8 @@ struct Request {
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
   Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
+  int level = 1;                                 // of priority; 1 is the first to be served
+  Instant late_at = Instant::InfiniteFuture();   // not started by then: it goes behind others of its level
 };
 
 struct Result {

@@ -24,6 +24,7 @@
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_memory.h"
+#include "server/repository/warm_up.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
 
@@ -344,8 +345,10 @@ class DirectoryLoader {
     for (const auto& tensor : model->spec().outputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an output"));
     auto serving = std::make_shared<ServingModel>();
     serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
+    SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, WarmSessions(*model, config));
     serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
-    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher, NewBatcher(model, *options_.clock, serving->metrics.get(), threads_));
+    SWIZZLE_ASSIGN_OR_RETURN(serving->batcher,
+                             NewBatcher(model, std::move(sessions), *options_.clock, serving->metrics.get(), threads_));
     SWIZZLE_RETURN_IF_ERROR(Annotate(cpu::CheckThreads(kSpareThreads),
                                      "its threads would leave too few to answer calls with (fewer models, or less "
                                      "'--threads', take fewer)"));
@@ -354,6 +357,21 @@ class DirectoryLoader {
     claim_.Take();
     HaveTuned(serving);
     return serving;
+  }
+
+  // Each of them has run the samples that the file asks for.
+  StatusOr<Sessions> WarmSessions(Model& model, const inference::ModelConfig& config) const {
+    SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, NewSessions(model, *options_.clock));
+    if (config.model_warmup_size() == 0) return sessions;
+    const Instant start = options_.clock->Now();
+    SWIZZLE_ASSIGN_OR_RETURN(const WarmUp warm_up, WarmUp::Of(config, model, directory_));
+    for (const auto& session : sessions) SWIZZLE_RETURN_IF_ERROR(warm_up.Run(*session));
+    Log(LogLevel::kInfo, "model warmed up",
+        {{"model", name_},
+         {"version", version_},
+         {"samples", int64_t{config.model_warmup_size()}},
+         {"ms", MillisecondsSince(start)}});
+    return sessions;
   }
 
   static void LogLoaded(const Model& model, absl::Duration load_time) {

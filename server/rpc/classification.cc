@@ -17,6 +17,7 @@
 
 #include "kernels/base/half.h"
 #include "model_loader/semantics/element_types.h"
+#include "server/model/string_tensor.h"
 
 namespace swizzle {
 namespace {
@@ -106,13 +107,6 @@ std::string_view ValueText(Value value, std::array<char, kValueBytes>& buffer) {
     written = std::to_chars(buffer.begin(), buffer.end(), +value);
   }
   return {buffer.data(), static_cast<size_t>(written.ptr - buffer.data())};
-}
-
-void AppendElement(std::string_view text, std::string& tensor) {
-  const auto length = static_cast<uint32_t>(text.size());
-  std::array<char, kLengthBytes> head;
-  std::memcpy(head.data(), &length, kLengthBytes);
-  tensor.append(head.data(), kLengthBytes).append(text);
 }
 
 template <typename T>

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "server/model/string_tensor.h"
+
 namespace swizzle {
 namespace {
 
@@ -30,27 +32,11 @@ std::optional<std::string> Narrowed(const Field& field) {
 
 std::optional<std::string> SerializedStrings(const google::protobuf::RepeatedPtrField<std::string>& elements) {
   std::string bytes;
-  for (const std::string& element : elements) {
-    const uint32_t length = static_cast<uint32_t>(element.size());
-    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length));
-    bytes.append(element);
-  }
+  for (const std::string& element : elements) AppendElement(element, bytes);
   return bytes;
 }
 
 }  // namespace
-
-bool IsStringTensor(Bytes bytes, int64_t count) {
-  for (; count > 0; --count) {
-    uint32_t length;
-    if (bytes.size() < sizeof(length)) return false;
-    std::memcpy(&length, bytes.data(), sizeof(length));
-    bytes = bytes.subspan(sizeof(length));
-    if (bytes.size() < length) return false;
-    bytes = bytes.subspan(length);
-  }
-  return bytes.empty();
-}
 
 std::string_view ContentsField(DType dtype) {
   switch (dtype) {

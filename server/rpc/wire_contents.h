@@ -15,9 +15,6 @@
 
 namespace swizzle {
 
-// Whether `bytes` are exactly `count` elements of (uint32 length, bytes), one after another.
-bool IsStringTensor(std::span<const std::byte> bytes, int64_t count);
-
 // The field of InferTensorContents that belongs to a datatype; empty where there is none.
 std::string_view ContentsField(DType dtype);
 

@@ -10,6 +10,7 @@
 
 #include "model_loader/files/printable_name.h"
 #include "server/model/reshaped_dims.h"
+#include "server/model/string_tensor.h"
 #include "server/rpc/classification.h"
 #include "server/rpc/wire_contents.h"
 
@@ -42,32 +43,43 @@ StatusOr<uint64_t> UnsignedParameter(std::string_view key, const InferParameter&
 Status ReadTimeout(const InferParameter& value, const ModelSpec& spec, Instant now, Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const uint64_t timeout_us, UnsignedParameter("timeout", value));
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
-  if (timeout_us > 0 && spec.allow_timeout_override) {
-    request.deadline = now + absl::Microseconds(static_cast<int64_t>(std::min(timeout_us, kLargest)));
+  const QueuePolicy& policy = spec.PolicyOf(request.level);
+  if (timeout_us > 0 && policy.allow_timeout_override) {
+    (policy.delays_late ? request.late_at : request.deadline) =
+        now + absl::Microseconds(static_cast<int64_t>(std::min(timeout_us, kLargest)));
   }
   return absl::OkStatus();
 }
 
-Status CheckPriority(const InferParameter& value, const ModelSpec& spec) {
+Status ReadPriority(const InferParameter& value, const ModelSpec& spec, Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const uint64_t priority, UnsignedParameter("priority", value));
-  if (priority <= 1) return absl::OkStatus();
-  return InvalidArgument("parameter 'priority' is ", priority, ", but model '", spec.name,
-                         "' has one priority level; use 0 or 1");
+  if (priority <= static_cast<uint64_t>(spec.priority_levels)) {
+    if (priority > 0) request.level = static_cast<int>(priority);
+    return absl::OkStatus();
+  }
+  const std::string levels = spec.priority_levels == 1 ? "one priority level; use 0 or 1"
+                                                       : Concat(spec.priority_levels, " priority levels; use 0 to ",
+                                                                spec.priority_levels, ", of which 1 is served first");
+  return InvalidArgument("parameter 'priority' is ", priority, ", but model '", spec.name, "' has ", levels);
+}
+
+// The level first, whose policy says what a timeout does.
+Status ReadScheduling(const Parameters& parameters, const ModelSpec& spec, Instant now, Request& request) {
+  request.level = spec.default_priority;
+  if (const auto priority = parameters.find("priority"); priority != parameters.end()) {
+    SWIZZLE_RETURN_IF_ERROR(ReadPriority(priority->second, spec, request));
+  }
+  const auto timeout = parameters.find("timeout");
+  return timeout == parameters.end() ? absl::OkStatus() : ReadTimeout(timeout->second, spec, now, request);
 }
 
 // Parameters without a meaning here are the client's own and are let pass, unless they would change what is computed.
 // Those of sequences (sequence_id and its like) change nothing of a model that keeps no state, as in Triton.
 Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, Request& request) {
   for (const auto& [key, value] : parameters) {
-    if (key == "timeout") {
-      SWIZZLE_RETURN_IF_ERROR(ReadTimeout(value, spec, now, request));
-    } else if (key == "priority") {
-      SWIZZLE_RETURN_IF_ERROR(CheckPriority(value, spec));
-    } else if (StartsWith(key, "triton_")) {
-      return InvalidArgument("parameter ", QuotedName(key), " is not known");
-    }
+    if (StartsWith(key, "triton_")) return InvalidArgument("parameter ", QuotedName(key), " is not known");
   }
-  return absl::OkStatus();
+  return ReadScheduling(parameters, spec, now, request);
 }
 
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {

@@ -19,7 +19,7 @@
 namespace swizzle {
 
 struct DecodedInfer {
-  Request request;                       // deadline: of the parameter `timeout` alone
+  Request request;                       // deadline and late_at: of the parameter `timeout` alone
   std::vector<RequestedOutput> outputs;  // in the order of the response
 };
 

@@ -43,6 +43,13 @@ CONFIGS = {
           }
         }
         ''',
+    'priorities': '''
+        dynamic_batching {
+          priority_levels: 3 default_priority_level: 2 default_queue_policy { timeout_action: DELAY }
+          priority_queue_policy { key: 3 value { max_queue_size: 7 default_timeout_microseconds: 5000 } }
+        }
+        model_warmup { name: "w" batch_size: 4 inputs { key: "image" value { data_type: TYPE_FP32 zero_data: true } } }
+        ''',
     'unsupported': 'sequence_batching { } optimization { cuda { graphs: true } } version_policy { all { } }',
     'accepted': 'input { name: "x" data_type: TYPE_FP32 dims: [ -1, 8 ] reshape { shape: [ 2, -1, 4 ] } } optimization { '
                 'cuda { graphs: true } } default_model_filename: "a.onnx" parameters { key: "session.a" value { } }',

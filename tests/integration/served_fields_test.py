@@ -5,6 +5,8 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
+from conftest import SPARSE
+
 IO = '''
     backend: "identity"
     max_batch_size: 8
@@ -37,3 +39,65 @@ def test_classes_have_the_labels_of_their_file(start, repository):
             infer(client, 'escaping', values)
         assert 'classification' in client.get_server_metadata().extensions
     assert "there is no file 'missing.txt': classes of 'OUTPUT0' have no labels" in server.log()
+
+
+WARM_UP = '''
+    model_warmup {{
+      name: "a sample" batch_size: 4 count: 3
+      inputs {{ key: "INPUT0" value {{ data_type: TYPE_FP32 dims: {dims} {data} }} }}
+    }}
+    '''
+
+
+def test_samples_run_before_a_model_is_ready_and_are_no_requests(start, repository):
+    data = {'zero': 'zero_data: true', 'random': 'random_data: true', 'file': 'input_data_file: "x"'}
+    for name, given in data.items():
+        repository.config(name, IO.format(output='') + WARM_UP.format(dims=3, data=given))
+    (repository.directory / 'file' / 'warmup').mkdir()
+    (repository.directory / 'file' / 'warmup' / 'x').write_bytes(bytes(12))
+    repository.config('wrong', IO.format(output='') + WARM_UP.format(dims=4, data='zero_data: true'))
+    repository.shipped()
+    repository.config(SPARSE, WARM_UP.format(dims='[ 1, 28, 28 ]', data='random_data: true').replace('INPUT0', 'image'))
+    server = start(repository, f'--ready=zero,random,file,{SPARSE}')
+    with triton.InferenceServerClient(server.grpc) as client:
+        for name in (*data, SPARSE):
+            assert client.is_model_ready(name)
+            assert client.get_inference_statistics(name).model_stats[0].execution_count == 0
+        with pytest.raises(InferenceServerException) as raised:
+            client.get_model_metadata('wrong')
+        assert "sample 'a sample' of 'model_warmup': input 'INPUT0': is FP32 [4]; FP32 [3] is expected" in str(
+            raised.value)
+        assert client.get_model_config('zero').config.model_warmup[0].name == 'a sample'
+    assert server.log().count('model warmed up') == 4
+
+
+PRIORITIES = '''
+    dynamic_batching {
+      priority_levels: 3 default_priority_level: 2
+      default_queue_policy { timeout_action: DELAY allow_timeout_override: true }
+      priority_queue_policy { key: 3 value { max_queue_size: 7 default_timeout_microseconds: 5000000 } }
+    }
+    '''
+
+
+def test_priorities_are_levels_of_the_model(start, repository):
+    repository.config('levels', IO.format(output='') + PRIORITIES).config('plain', IO.format(output=''))
+    values = numpy.zeros((1, 3), numpy.float32)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        for priority in (0, 1, 2, 3):
+            infer(client, 'levels', values, priority=priority, timeout=1)  # late, and served all the same
+        with pytest.raises(InferenceServerException, match='has 3 priority levels; use 0 to 3'):
+            infer(client, 'levels', values, priority=4)
+        with pytest.raises(InferenceServerException, match='has one priority level; use 0 or 1'):
+            infer(client, 'plain', values, priority=2)
+        batching = client.get_model_config('levels').config.dynamic_batching
+    assert (batching.priority_levels, batching.default_priority_level) == (3, 2)
+    assert batching.priority_queue_policy[3].max_queue_size == 7
+
+
+def test_sequence_flags_change_nothing_where_no_state_is_kept(start, repository):
+    repository.config('m', IO.format(output=''))
+    values = numpy.ones((1, 3), numpy.float32)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        numpy.testing.assert_array_equal(
+            infer(client, 'm', values, sequence_id=5, sequence_start=True, sequence_end=True), values)

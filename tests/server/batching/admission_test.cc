@@ -179,7 +179,7 @@ TEST(RefuseTest, AConnectionMayTakeTheWholeQueueWhereTheModelSaysSo) {
 // A queue of a few requests has nothing to keep back.
 TEST(RefuseTest, TakesAFewRequestsOfOneConnection) {
   ModelSpec spec = Spec(1);
-  spec.max_queue_size = 8;
+  spec.queue_policy.max_requests = 8;
   const QueueLoad waiting = {.requests = 7, .rows = 7, .work = 7};
   EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, waiting, {}, absl::ZeroDuration(), kForever));
 }

@@ -33,7 +33,7 @@ class BatcherBoundsTest : public BatcherTest {
 
 TEST_P(BatcherBoundsTest, RefusesWhatTheQueueCannotHold) {
   ModelSpec spec = ScriptedSpec(1);
-  spec.max_queue_size = 2;
+  spec.queue_policy.max_requests = 2;
   Start(spec);
   std::deque<Outcome> outcomes(4);
   Occupy(outcomes[0]);
@@ -103,7 +103,7 @@ TEST_P(BatcherBoundsTest, RefusesWhatCouldNotStartBeforeItsDeadline) {
 
 TEST_P(BatcherBoundsTest, TellsThatThereIsNoRoom) {
   ModelSpec spec = ScriptedSpec(1);
-  spec.max_queue_size = 1;
+  spec.queue_policy.max_requests = 1;
   Start(spec);
   Outcome running, waiting;
   Occupy(running);
@@ -117,7 +117,7 @@ TEST_P(BatcherBoundsTest, TellsThatThereIsNoRoom) {
 
 TEST_P(BatcherBoundsTest, OneConnectionLeavesRoomForAnother) {
   ModelSpec spec = ScriptedSpec(1);
-  spec.max_queue_size = 10;
+  spec.queue_policy.max_requests = 10;
   Start(spec);
   std::deque<Outcome> outcomes(12);
   Occupy(outcomes[0]);

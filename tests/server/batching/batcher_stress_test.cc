@@ -46,7 +46,7 @@ TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
   ModelSpec spec = ScriptedSpec(4);
   spec.instance_kind = GetParam();
   spec.instance_count = 2;
-  spec.max_queue_size = 16;
+  spec.queue_policy.max_requests = 16;
   EndsEachOnce(std::make_shared<ScriptedModel>(spec));
 }
 
@@ -54,7 +54,7 @@ TEST_P(BatcherStressTest, EveryRequestEndsOnce) {
 TEST_P(BatcherStressTest, EveryRequestEndsOnceOnWhateverThread) {
   ModelSpec spec = ScriptedSpec(4);
   spec.instance_kind = GetParam();
-  spec.max_queue_size = 16;
+  spec.queue_policy.max_requests = 16;
   const auto model = std::make_shared<ScriptedModel>(spec);
   model->RunAtOnce();
   model->Do([runs = 0]() mutable {

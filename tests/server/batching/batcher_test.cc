@@ -157,7 +157,7 @@ TEST_P(BatcherTest, DeadlineThatHasPassedBeforeSubmit) {
 
 TEST_P(BatcherTest, DefaultTimeoutShortensDeadlines) {
   ModelSpec spec = ScriptedSpec(8);
-  spec.default_timeout = absl::Milliseconds(5);
+  spec.queue_policy.default_timeout = absl::Milliseconds(5);
   Start(spec);
   Outcome running, none, later;
   Occupy(running);

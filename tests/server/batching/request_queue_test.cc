@@ -89,15 +89,37 @@ TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
     pending->request.connection = ticket % 2 == 0 ? 9 : 0;
     queue.Push(pending);
   }
-  EXPECT_EQ(queue.LoadOf(9).requests, 2);
-  EXPECT_EQ(queue.LoadOf(9).rows, 6);
-  EXPECT_EQ(queue.LoadOf(0).requests, 0) << "came on no connection";
+  EXPECT_EQ(queue.LoadOf(9, 1).requests, 2);
+  EXPECT_EQ(queue.LoadOf(9, 1).rows, 6);
+  EXPECT_EQ(queue.LoadOf(0, 1).requests, 0) << "came on no connection";
   PendingList out;
   queue.Take(std::vector<size_t>{0, 1}, out);
-  EXPECT_EQ(queue.LoadOf(9).rows, 4);
+  EXPECT_EQ(queue.LoadOf(9, 1).rows, 4);
   queue.TakeTicket(4);
-  EXPECT_EQ(queue.LoadOf(9).requests, 0);
+  EXPECT_EQ(queue.LoadOf(9, 1).requests, 0);
   EXPECT_EQ(queue.load().requests, 1);
+}
+
+TEST(RequestQueueTest, KnowsWhatEachLevelHas) {
+  RequestQueue queue;
+  for (Ticket ticket : {1, 2, 3, 4}) {
+    auto pending = std::make_unique<Pending>();
+    pending->ticket = ticket;
+    pending->request.rows = static_cast<int64_t>(ticket);
+    pending->request.level = ticket % 2 == 0 ? 1 : 3;
+    pending->request.connection = 9;
+    queue.Push(pending);
+  }
+  EXPECT_EQ(queue.LoadAt(1).rows, 6);
+  EXPECT_EQ(queue.LoadAt(2).rows, 0);
+  EXPECT_EQ(queue.LoadAt(4).rows, 0);
+  EXPECT_EQ(queue.LoadUpTo(2).rows, 6);
+  EXPECT_EQ(queue.LoadUpTo(3).rows, 10);
+  EXPECT_EQ(queue.LoadOf(9, 2).requests, 2);
+  EXPECT_EQ(queue.LoadOf(9, 3).requests, 4);
+  queue.TakeTicket(4);
+  EXPECT_EQ(queue.LoadAt(1).rows, 2);
+  EXPECT_EQ(queue.LoadOf(9, 5).requests, 3);
 }
 
 }  // namespace

@@ -84,22 +84,37 @@ TEST(ConfigureSpec, DynamicBatchingIsTakenOver) {
   EXPECT_TRUE(spec->dynamic_batching);
   EXPECT_THAT(spec->preferred_batch_sizes, ElementsAre(4, 8));
   EXPECT_EQ(spec->max_queue_delay, absl::Microseconds(500));
-  EXPECT_EQ(spec->max_queue_size, 9);
-  EXPECT_EQ(spec->default_timeout, absl::Milliseconds(2));
-  EXPECT_FALSE(spec->allow_timeout_override);
+  EXPECT_EQ(spec->queue_policy.max_requests, 9);
+  EXPECT_EQ(spec->queue_policy.default_timeout, absl::Milliseconds(2));
+  EXPECT_FALSE(spec->queue_policy.allow_timeout_override);
+}
+
+TEST(ConfigureSpec, PrioritiesHavePolicies) {
+  const auto spec = Configured(
+      "max_batch_size: 16 dynamic_batching { priority_levels: 3 default_priority_level: 2 default_queue_policy { "
+      "max_queue_size: 9 timeout_action: DELAY allow_timeout_override: true } priority_queue_policy { key: 3 value { "
+      "max_queue_size: 2000 default_timeout_microseconds: 5000 } } }");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->priority_levels, 3);
+  EXPECT_EQ(spec->default_priority, 2);
+  const QueuePolicy of_others = {9, absl::InfiniteDuration(), true, true};
+  EXPECT_EQ(spec->PolicyOf(1), of_others);
+  EXPECT_EQ(spec->PolicyOf(2), of_others);
+  EXPECT_EQ(spec->PolicyOf(3), (QueuePolicy{2000, absl::Milliseconds(5), false, false}));
+  EXPECT_EQ(spec->max_queue_rows, 2000);
 }
 
 TEST(ConfigureSpec, TheQueueIsNeverUnbounded) {
   const auto spec = Configured("dynamic_batching { default_queue_policy { } }");
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->max_queue_size, ModelSpec().max_queue_size);
-  EXPECT_EQ(spec->default_timeout, absl::Seconds(10));
+  EXPECT_EQ(spec->queue_policy.max_requests, QueuePolicy().max_requests);
+  EXPECT_EQ(spec->queue_policy.default_timeout, absl::Seconds(10));
 }
 
 TEST(ConfigureSpec, ADelayIsOnTopOfTheDefaultTimeout) {
   const auto spec = Configured("dynamic_batching { max_queue_delay_microseconds: 60000000 }");
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->default_timeout, absl::Seconds(70));
+  EXPECT_EQ(spec->queue_policy.default_timeout, absl::Seconds(70));
 }
 
 TEST(ConfigureSpec, ParametersBoundTheQueue) {
@@ -247,7 +262,10 @@ TEST(ConfigOf, IsAFileThatSaysTheSame) {
   for (const std::string text :
        {"", "max_batch_size: 16", "max_batch_size: 0",
         "max_batch_size: 8 output { name: 'y' data_type: TYPE_FP32 dims: [2, 5] reshape { shape: 10 } }",
-        "instance_group { count: 2 } dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 }"}) {
+        "instance_group { count: 2 } dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 }",
+        "dynamic_batching { priority_levels: 2 default_priority_level: 2 default_queue_policy { timeout_action: DELAY "
+        "} "
+        "priority_queue_policy { key: 1 value { max_queue_size: 3 } } }"}) {
     const auto spec = Configured(text);
     ASSERT_TRUE(spec.ok()) << spec.status();
     const inference::ModelConfig config = ConfigOf(*spec, {});

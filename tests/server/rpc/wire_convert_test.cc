@@ -349,23 +349,10 @@ TEST(DecodeInfer, TimeoutSetsADeadline) {
 
 TEST(DecodeInfer, TimeoutIsIgnoredWhereTheModelDoesNotAllowIt) {
   ModelSpec spec = BatchedSpec();
-  spec.allow_timeout_override = false;
+  spec.queue_policy.allow_timeout_override = false;
   ModelInferRequest message = GoodRequest();
   (*message.mutable_parameters())["timeout"].set_int64_param(1500);
   EXPECT_EQ(DecodeInfer(message, spec, kNow)->request.deadline, Instant::InfiniteFuture());
-}
-
-TEST(DecodeInfer, PriorityHasOneLevel) {
-  ModelInferRequest message = GoodRequest();
-  auto& priority = (*message.mutable_parameters())["priority"];
-  for (const uint64_t level : {0, 1}) {
-    priority.set_uint64_param(level);
-    EXPECT_TRUE(DecodeInfer(message, BatchedSpec(), kNow).ok());
-  }
-  priority.set_uint64_param(2);
-  EXPECT_EQ(ErrorOf(message), "parameter 'priority' is 2, but model 'M' has one priority level; use 0 or 1");
-  priority.set_bool_param(true);
-  EXPECT_EQ(ErrorOf(message), "parameter 'priority' must be a non-negative integer");
 }
 
 TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
@@ -376,25 +363,6 @@ TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
   ModelInferRequest shared = GoodRequest();
   (*shared.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
   EXPECT_EQ(ErrorOf(shared), "parameter 'shared_memory_region' of 'X' is not supported");
-}
-
-TEST(DecodeInfer, ClassesAreAskedForInThePlaceOfAnOutput) {
-  ModelInferRequest message = GoodRequest();
-  message.add_outputs()->set_name("Y");
-  auto& classes = (*message.mutable_outputs(0)->mutable_parameters())["classification"];
-  classes.set_int64_param(3);
-  EXPECT_THAT(DecodeInfer(message, BatchedSpec(), kNow)->outputs, ElementsAre(RequestedOutput{0, 3}));
-  classes.set_uint64_param(std::numeric_limits<uint64_t>::max());  // all there are
-  EXPECT_TRUE(DecodeInfer(message, BatchedSpec(), kNow).ok());
-  classes.set_int64_param(0);
-  EXPECT_THAT(DecodeInfer(message, BatchedSpec(), kNow)->outputs, ElementsAre(RequestedOutput{0}));
-  classes.set_int64_param(-1);
-  EXPECT_EQ(ErrorOf(message), "parameter 'classification' must be a non-negative integer");
-  classes.set_string_param("3");
-  EXPECT_EQ(ErrorOf(message), "parameter 'classification' must be a non-negative integer");
-  classes.set_int64_param(3);
-  message.mutable_outputs(0)->set_name("Z");
-  EXPECT_EQ(ErrorOf(message), "parameter 'classification' is for outputs of numbers; output 'Z' of model 'M' is BYTES");
 }
 
 TEST(DecodeInfer, AClientsOwnParametersPass) {
