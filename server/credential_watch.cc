@@ -14,14 +14,24 @@ constexpr absl::Duration kInterval = absl::Seconds(1);
 
 }  // namespace
 
-CredentialWatch::CredentialWatch(TlsCertificates* certificates) : certificates_(certificates) {
-  if (certificates_ == nullptr) return;
+CredentialWatch::CredentialWatch(TlsCertificates* certificates, Authorization& authorization)
+    : certificates_(certificates), authorization_(authorization) {
+  if (certificates_ == nullptr && !authorization_.asks_for_tokens()) return;
   thread_.emplace(kInterval, [this] {
-    Contain("look at the TLS certificate", [this] {
-      LookAtCertificates();
+    Contain("look at who may connect", [this] {
+      if (certificates_ != nullptr) LookAtCertificates();
+      LookAtTokens();
       return absl::OkStatus();
     }).IgnoreError();
   });
+}
+
+void CredentialWatch::LookAtTokens() {
+  const Reload found = authorization_.Look();
+  if (found.replaced) Log(LogLevel::kInfo, "tokens replaced");
+  if (!found.error.ok()) {
+    Log(LogLevel::kError, "tokens not replaced", {{"reason", std::string(found.error.message())}});
+  }
 }
 
 // A certificate that expires while it is shown is said once.
@@ -43,6 +53,9 @@ void CredentialWatch::LookAtCertificates() {
 CredentialLoad CredentialWatch::load() const {
   CredentialLoad load;
   if (certificates_ != nullptr) load.tls = {certificates_->current()->expires, certificates_->counts()};
+  if (authorization_.asks_for_tokens()) load.tokens = authorization_.counts();
+  load.unauthenticated = authorization_.refused().unauthenticated;
+  load.denied = authorization_.refused().denied;
   return load;
 }
 

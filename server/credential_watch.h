@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "server/security/authorization.h"
 #include "server/security/tls_certificates.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/periodic.h"
@@ -13,16 +14,18 @@ namespace swizzle {
 
 class CredentialWatch {
  public:
-  // `certificates`, null for no TLS, outlive this.
-  explicit CredentialWatch(TlsCertificates* certificates);
+  // `certificates`, null for no TLS, and `authorization` outlive this.
+  CredentialWatch(TlsCertificates* certificates, Authorization& authorization);
 
   // For metrics.
   CredentialLoad load() const;
 
  private:
   void LookAtCertificates();
+  void LookAtTokens();
 
   TlsCertificates* const certificates_;
+  Authorization& authorization_;
   bool said_expired_ = false;       // the thread's
   std::optional<Periodic> thread_;  // last: it uses all of the above; none where there is nothing to look at
 };

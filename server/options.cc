@@ -71,6 +71,11 @@ void AddSecurity(CLI::App& app, ServerOptions& options) {
   add("--tls-client-ca", options.tls.client_ca,
       "Take only clients that show a certificate of one of these authorities; likewise")
       ->needs(certificate);
+  auto* const tokens =
+      add("--auth-tokens", options.auth_tokens,
+          "Take only calls that show a bearer token of this file, each line CLASS[,CLASS...] [models=NAME[,NAME...]] "
+          "TOKEN; read again when it changes");
+  app.add_flag("--metrics-auth", options.metrics_auth, "Ask for one of class metrics on /metrics, too")->needs(tokens);
 }
 
 // How models are run.

@@ -32,6 +32,8 @@ struct ServerOptions {
   bool says_goaway = true;  // in a drain, where it can be said; tests say no
   RpcLimits rpc;
   TlsFiles tls;
+  std::filesystem::path auth_tokens;  // empty: nobody needs one
+  bool metrics_auth = false;
   int64_t memory_limit = 0;   // bytes; 0: what control groups and the machine leave
   int64_t max_run_bytes = 0;  // of models in regions, or node by node; 0: what is left of that
   LogFormat log_format = LogFormat::kText;

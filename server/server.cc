@@ -149,10 +149,7 @@ Status Server::Open(const ServerOptions& options, const std::function<void()>& b
     Log(LogLevel::kInfo, "models run on the CPU", {{"reason", devices_->reason()}});
   }
   says_goaway_ = options.says_goaway;
-  if (options.tls.wanted()) {
-    SWIZZLE_ASSIGN_OR_RETURN(certificates_, TlsCertificates::Load(options.tls, Clock::Real().WallNow()));
-  }
-  credential_watch_ = std::make_unique<CredentialWatch>(certificates_.get());
+  SWIZZLE_RETURN_IF_ERROR(ReadCredentials(options));
   SWIZZLE_RETURN_IF_ERROR(Listen(options));
   SWIZZLE_RETURN_IF_ERROR(OpenRepository(options, stop));
   SWIZZLE_RETURN_IF_ERROR(LoadModels(options, before_serving, stop));
@@ -164,6 +161,19 @@ Status Server::Open(const ServerOptions& options, const std::function<void()>& b
   return absl::OkStatus();
 }
 
+Status Server::ReadCredentials(const ServerOptions& options) {
+  if (options.tls.wanted()) {
+    SWIZZLE_ASSIGN_OR_RETURN(certificates_, TlsCertificates::Load(options.tls, Clock::Real().WallNow()));
+  }
+  if (!options.auth_tokens.empty()) {
+    SWIZZLE_ASSIGN_OR_RETURN(authorization_, Authorization::Load(options.auth_tokens));
+    if (!options.tls.wanted()) Log(LogLevel::kWarning, "tokens come in plain text; give --tls-cert and --tls-key");
+  }
+  health_.AskAboutModels(*authorization_);
+  credential_watch_ = std::make_unique<CredentialWatch>(certificates_.get(), *authorization_);
+  return absl::OkStatus();
+}
+
 Server::~Server() {
   Drain();
   if (metrics_ != nullptr) metrics_->ShowClientLoad(nullptr);  // what it asks goes before the metrics do
@@ -171,12 +181,14 @@ Server::~Server() {
 
 Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(metrics_, NewMetrics(options.metrics_address));
+  if (options.metrics_auth) metrics_->AskForTokens(*authorization_);
   metrics_->ShowGpuMemory([this] { return MemoryOf(devices_->gpus()); });
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   PublishHealthOfAll(false);
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
+  service_->AskAboutModels(*authorization_);
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(
       UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},
@@ -184,7 +196,7 @@ Status Server::Listen(const ServerOptions& options) {
   connection_ends_ = std::make_unique<ConnectionEnds>(limits, Clock::Real());
   const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed,
-                                                      certificates_.get()));
+                                                      {certificates_.get(), {authorization_.get()}}));
   memory_limit_ = MemoryLimitOf(options);
   call_watch_ = std::make_unique<CallWatch>();
   StartUpkeep();
@@ -200,6 +212,7 @@ Status Server::Listen(const ServerOptions& options) {
        {"tls", certificates_ == nullptr        ? "no"
                : options.tls.client_ca.empty() ? "yes"
                                                : "with client certificates"},
+       {"tokens", authorization_->asks_for_tokens() ? "yes" : "no"},
        {"goaway", CanSayGoaway() ? "yes" : "no"}});
   return absl::OkStatus();
 }

@@ -27,6 +27,7 @@
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
+#include "server/security/authorization.h"
 #include "server/security/tls_certificates.h"
 #include "server/shutdown_signals.h"
 #include "server/telemetry/metrics.h"
@@ -74,6 +75,7 @@ class Server {
   Server() = default;
   Status Open(const ServerOptions& options, const std::function<void()>& before_serving,
               const std::function<bool()>& stop);
+  Status ReadCredentials(const ServerOptions& options);
   Status Listen(const ServerOptions& options);
   Status OpenRepository(const ServerOptions& options, const std::function<bool()>& stop);
   Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
@@ -90,6 +92,7 @@ class Server {
   ClientLoad LoadOfClients(const MemoryTrim& trim) const;
 
   std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS
+  std::unique_ptr<Authorization> authorization_ = std::make_unique<Authorization>();
   std::unique_ptr<CredentialWatch> credential_watch_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;

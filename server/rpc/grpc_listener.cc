@@ -58,15 +58,18 @@ std::string AcceptedPeer(std::string peer) {
 }
 
 StatusOr<std::unique_ptr<GrpcListener>> GrpcListener::Start(const std::string& address, const RpcLimits& limits,
-                                                            const std::vector<grpc::Service*>& services,
-                                                            OnClosed closed, const TlsCertificates* certificates) {
+                                                            const std::vector<ServedService>& services, OnClosed closed,
+                                                            const Doorkeeper& doorkeeper) {
   StatusOr<ListeningSocket> socket = Listen(address);
   if (!socket.ok()) return Annotate(socket.status(), "gRPC");
   grpc::ServerBuilder builder;
   SetLimits(limits, builder);
-  for (grpc::Service* const service : services) builder.RegisterService(service);
   std::unique_ptr<GrpcListener> listener(new GrpcListener);
-  listener->credentials_ = NewServerCredentials(certificates);
+  for (const ServedService& served : services) {
+    SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<grpc::Service> admitted, NewAdmittedService(served, doorkeeper.admission));
+    builder.RegisterService(listener->admitted_.emplace_back(std::move(admitted)).get());
+  }
+  listener->credentials_ = NewServerCredentials(doorkeeper.certificates);
   listener->take_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, listener->credentials_);
   listener->server_ = builder.BuildAndStart();

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
 #include "server/net/connection_acceptor.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/rpc_limits.h"
 #include "server/security/tls_certificates.h"
 
@@ -22,18 +23,23 @@ namespace swizzle {
 // A connection's other end as its acceptor calls it, by gRPC's name, which escapes brackets.
 std::string AcceptedPeer(std::string peer);
 
+// Who may connect, and who may call. What it names outlives the listener.
+struct Doorkeeper {
+  const TlsCertificates* certificates = nullptr;  // null: no TLS
+  Admission admission = {};
+};
+
 // Thread-compatible.
 class GrpcListener {
  public:
   using OnClosed = std::function<void(const ConnectionAcceptor::Closed&)>;
 
-  // Listens on `address`, and calls `services`, which outlive this. `limits`: settled. `closed`, which may be null,
-  // hears of each connection that is closed, on the acceptor's thread. `certificates`, null for no TLS, outlives this.
-  // UNAVAILABLE, naming the address, if it cannot be had.
+  // Listens on `address`, and calls `services`, which outlive this, for who is admitted. `limits`: settled. `closed`,
+  // which may be null, hears of each connection that is closed, on the acceptor's thread. UNAVAILABLE, naming the
+  // address, if it cannot be had.
   static StatusOr<std::unique_ptr<GrpcListener>> Start(const std::string& address, const RpcLimits& limits,
-                                                       const std::vector<grpc::Service*>& services,
-                                                       OnClosed closed = nullptr,
-                                                       const TlsCertificates* certificates = nullptr);
+                                                       const std::vector<ServedService>& services,
+                                                       OnClosed closed = nullptr, const Doorkeeper& doorkeeper = {});
   ~GrpcListener();  // shuts down at once
 
   int port() const { return port_; }
@@ -64,6 +70,7 @@ class GrpcListener {
   int port_ = 0;
   bool shut_down_ = false;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // before the server, which asks them at each handshake
+  std::vector<std::unique_ptr<grpc::Service>> admitted_;  // likewise
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> take_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;  // before the two that it calls

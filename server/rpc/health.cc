@@ -1,6 +1,7 @@
 #include "server/rpc/health.h"
 
 #include "kernels/base/status.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
 
@@ -104,12 +105,21 @@ HealthService::ServingStatus HealthService::StatusOf(const std::string& service)
   return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
+Status HealthService::CheckService(const grpc::CallbackServerContext& context, const std::string& service) const {
+  const bool of_server = service.empty() || service == kLivenessService || service == kInferenceService;
+  if (of_server || !authorization_->asks_for_tokens()) return absl::OkStatus();
+  const std::string_view shown = ShownBy(context);
+  SWIZZLE_RETURN_IF_ERROR(authorization_->CheckClass(AccessClass::kMetadata, shown));
+  return authorization_->CheckModel(service, shown);
+}
+
 grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
                                                grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const Status status = Contain("answer", [&]() -> Status {
     HealthCheckRequest request;
     SWIZZLE_RETURN_IF_ERROR(ParseRequest(*bytes, request));
+    SWIZZLE_RETURN_IF_ERROR(CheckService(*context, request.service()));
     HealthCheckResponse message;
     {
       MutexLock lock(mutex_);
@@ -123,15 +133,16 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
   return reactor;
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackServerContext* context,
                                                                  const grpc::ByteBuffer* bytes) {
   HealthCheckRequest request;
-  const grpc::Status parsed = ToGrpc(ParseRequest(*bytes, request));
+  Status parsed = ParseRequest(*bytes, request);
+  if (parsed.ok()) parsed = CheckService(*context, request.service());
   auto* watcher = new Watcher(*this, request.service());
   MutexLock lock(mutex_);
   watchers_.insert(watcher);
   if (!parsed.ok()) {
-    watcher->End(parsed);
+    watcher->End(ToGrpc(parsed));
     return watcher;
   }
   watcher->Offer(StatusOf(request.service()));

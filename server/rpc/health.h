@@ -11,7 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "kernels/base/status.h"
 #include "proto/health.grpc.pb.h"
+#include "server/security/authorization.h"
 
 namespace swizzle {
 
@@ -26,6 +28,10 @@ class HealthService final
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<grpc::health::v1::Health::Service>> {
  public:
   ~HealthService() override;
+
+  // Who may ask about models, from now on; until then, everybody may. What is no model's, anybody may ask. It outlives
+  // the service. REQUIRES: no call has come.
+  void AskAboutModels(const Authorization& authorization) { authorization_ = &authorization; }
 
   // Adds the service, or changes its status; watchers are told. "" is the server as a whole.
   void SetServing(const std::string& service, bool serving);
@@ -45,6 +51,9 @@ class HealthService final
   // SERVICE_UNKNOWN for a service that was never set.
   ServingStatus StatusOf(const std::string& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  Status CheckService(const grpc::CallbackServerContext& context, const std::string& service) const;
+
+  const Authorization* authorization_ = &Authorization::Open();
   mutable Mutex mutex_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
   std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/classification.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
@@ -150,6 +151,7 @@ Status InferCall::Read() {
   parsed_ = true;
   received_.Drop();
   if (request_->model_version().empty() && request_->model_name() == spec().name) return absl::OkStatus();
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(request_->model_name()));  // a message may name two
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
   // An error is counted for the latest version.
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
@@ -160,7 +162,13 @@ Status InferCall::Read() {
   return Hold(request_bytes_);
 }
 
+Status InferCall::CheckModel(std::string_view model) const {
+  if (!calls_.authorization->limits_models()) return absl::OkStatus();
+  return calls_.authorization->CheckModel(model, ShownBy(context_));
+}
+
 StatusOr<MessageLimits> InferCall::LimitsFor(std::string_view model) {
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(model));
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
   auto found = repository->Find(model, "");
   if (!found.ok()) {

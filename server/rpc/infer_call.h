@@ -27,6 +27,7 @@
 #include "server/rpc/response_watch.h"
 #include "server/rpc/rpc_limits.h"
 #include "server/rpc/wire_survey.h"
+#include "server/security/authorization.h"
 #include "server/threading/clock.h"
 #include "server/threading/task_threads.h"
 
@@ -48,6 +49,7 @@ struct InferCalls {
   const RpcLimits limits;
   Clock& clock;
   const Repository repository;
+  const Authorization* authorization = &Authorization::Open();  // asked about each request's model
   const MessageLimits message_limits;
   std::atomic<bool> refusing = false;  // new calls, for a shutdown
   std::atomic<int64_t> under_way = 0;  // that have begun and that gRPC is not done with
@@ -132,6 +134,7 @@ class InferCall {
   void Take();
   Status Submit();
   Status Read();
+  Status CheckModel(std::string_view model) const;
   StatusOr<MessageLimits> LimitsFor(std::string_view model);
   StatusOr<WireSurvey> Survey();
   Status Hold(int64_t bytes);

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "model_loader/files/printable_name.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
 #include "server/rpc/stream_infer.h"
@@ -49,6 +50,12 @@ StatusOr<const ModelRepository*> InferenceService::Repository() const {
   const ModelRepository* repository = repository_.load(std::memory_order_acquire);
   if (repository == nullptr) return MakeError(StatusCode::kUnavailable, "the server is loading its models");
   return repository;
+}
+
+Status InferenceService::CheckModel(const Context& context, std::string_view model) const {
+  const Authorization& authorization = *calls_.authorization;
+  if (!authorization.limits_models()) return absl::OkStatus();
+  return authorization.CheckModel(model, ShownBy(context));
 }
 
 StatusOr<std::shared_ptr<ServingModel>> InferenceService::Find(std::string_view name, std::string_view version) const {
@@ -97,7 +104,10 @@ Status InferenceService::FillReady(const inference::ModelReadyRequest& request,
 ServerUnaryReactor* InferenceService::ModelReady(CallbackServerContext* context, const ByteBuffer* request,
                                                  ByteBuffer* response) {
   return Answer<inference::ModelReadyRequest, inference::ModelReadyResponse>(
-      context, request, response, [this](const auto& asked, auto& ready) { return FillReady(asked, ready); });
+      context, request, response, [&](const auto& asked, auto& ready) -> Status {
+        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
+        return FillReady(asked, ready);
+      });
 }
 
 ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* context, const ByteBuffer* request,
@@ -123,7 +133,10 @@ Status InferenceService::FillMetadata(const inference::ModelMetadataRequest& req
 ServerUnaryReactor* InferenceService::ModelMetadata(CallbackServerContext* context, const ByteBuffer* request,
                                                     ByteBuffer* response) {
   return Answer<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
-      context, request, response, [this](const auto& asked, auto& metadata) { return FillMetadata(asked, metadata); });
+      context, request, response, [&](const auto& asked, auto& metadata) -> Status {
+        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
+        return FillMetadata(asked, metadata);
+      });
 }
 
 Status InferenceService::FillConfig(const inference::ModelConfigRequest& request,
@@ -136,22 +149,27 @@ Status InferenceService::FillConfig(const inference::ModelConfigRequest& request
 ServerUnaryReactor* InferenceService::ModelConfig(CallbackServerContext* context, const ByteBuffer* request,
                                                   ByteBuffer* response) {
   return Answer<inference::ModelConfigRequest, inference::ModelConfigResponse>(
-      context, request, response, [this](const auto& asked, auto& config) { return FillConfig(asked, config); });
+      context, request, response, [&](const auto& asked, auto& config) -> Status {
+        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
+        return FillConfig(asked, config);
+      });
 }
 
-Status InferenceService::FillStatistics(const inference::ModelStatisticsRequest& request,
+Status InferenceService::FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
                                         inference::ModelStatisticsResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   const auto add = [&](const ServingModel& serving) {
     *response.add_model_stats() = DescribeStatistics(*serving.model, serving.metrics->Statistics());
   };
   if (!request.name().empty()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckModel(context, request.name()));
     SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving,
                              repository->Find(request.name(), request.version()));
     add(*serving);
     return absl::OkStatus();
   }
   for (const ModelStatus& status : repository->List()) {
+    if (!CheckModel(context, status.name).ok()) continue;
     const StatusOr<std::shared_ptr<ServingModel>> serving = repository->Find(status.name, "");
     if (serving.ok()) add(**serving);
   }
@@ -162,24 +180,26 @@ ServerUnaryReactor* InferenceService::ModelStatistics(CallbackServerContext* con
                                                       ByteBuffer* response) {
   return Answer<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
       context, request, response,
-      [this](const auto& asked, auto& statistics) { return FillStatistics(asked, statistics); });
+      [&](const auto& asked, auto& statistics) { return FillStatistics(*context, asked, statistics); });
 }
 
-Status InferenceService::FillIndex(const inference::RepositoryIndexRequest& request,
+Status InferenceService::FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
                                    inference::RepositoryIndexResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   if (!request.repository_name().empty()) {
     return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(request.repository_name()),
                      "; the only one has no name");
   }
-  response = DescribeIndex(repository->List(), request.ready());
+  std::vector<ModelStatus> models = repository->List();
+  std::erase_if(models, [&](const ModelStatus& model) { return !CheckModel(context, model.name).ok(); });
+  response = DescribeIndex(models, request.ready());
   return absl::OkStatus();
 }
 
 ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* context, const ByteBuffer* request,
                                                       ByteBuffer* response) {
   return Answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
-      context, request, response, [this](const auto& asked, auto& index) { return FillIndex(asked, index); });
+      context, request, response, [&](const auto& asked, auto& index) { return FillIndex(*context, asked, index); });
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

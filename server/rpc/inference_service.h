@@ -35,6 +35,10 @@ class InferenceService final : public UnservedMethods {
   // UNAVAILABLE. It outlives the service. REQUIRES: called at most once.
   void Serve(const ModelRepository& repository) { repository_.store(&repository, std::memory_order_release); }
 
+  // Who may use which model, from now on; until then, everybody may use all. It outlives the service. REQUIRES: no call
+  // has come.
+  void AskAboutModels(const Authorization& authorization) { calls_.authorization = &authorization; }
+
   // ServerReady says no from now on; everything else goes on.
   void AnnounceShutdown() { ready_allowed_.store(false, std::memory_order_relaxed); }
 
@@ -73,12 +77,14 @@ class InferenceService final : public UnservedMethods {
   // UNAVAILABLE while models are loaded.
   StatusOr<const ModelRepository*> Repository() const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
+  // Whether who calls may use the model, there or not.
+  Status CheckModel(const Context& context, std::string_view model) const;
   Status FillReady(const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) const;
   Status FillMetadata(const inference::ModelMetadataRequest& request, inference::ModelMetadataResponse& response) const;
   Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
-  Status FillStatistics(const inference::ModelStatisticsRequest& request,
+  Status FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
-  Status FillIndex(const inference::RepositoryIndexRequest& request,
+  Status FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;

@@ -36,6 +36,10 @@ std::string_view ReasonPhrase(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -50,6 +54,7 @@ std::string_view ReasonPhrase(int status) {
 std::string Encode(const HttpResponse& response, bool with_body) {
   return Concat("HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status),
                 "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
+                response.status == 401 ? "\r\nWWW-Authenticate: Bearer" : "",
                 "\r\nCache-Control: no-store\r\nConnection: close", kHeadEnd, with_body ? response.body : "");
 }
 
@@ -198,7 +203,7 @@ class SocketListener final : public HttpListener {
     const HttpRequest request = ParseHttpRequest(head);
     const HttpResponse response =
         request.status == 200
-            ? handler_(request.path)
+            ? handler_(request)
             : HttpResponse{.status = request.status, .body = "only GET and HEAD of short requests are served here\n"};
     return Encode(response, request.with_body);
   }
@@ -260,6 +265,27 @@ class SocketListener final : public HttpListener {
 
 }  // namespace
 
+namespace {
+
+// The value of the only header with that name, which is in lower case; empty where there is none, or several.
+std::string_view FindHeader(std::string_view head, std::string_view name) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::string_view found;
+  for (size_t end = head.find("\r\n"); end != std::string_view::npos; end = head.find("\r\n")) {
+    head.remove_prefix(end + 2);
+    const std::string_view line = head.substr(0, head.find("\r\n"));
+    const size_t colon = line.find(':');
+    if (colon != name.size() || !std::ranges::equal(line.substr(0, colon), name, {}, lower)) continue;
+    if (found.data() != nullptr) return {};
+    found = line.substr(colon + 1);
+    found.remove_prefix(std::min(found.find_first_not_of(" \t"), found.size()));
+    found = found.substr(0, found.find_last_not_of(" \t") + 1);
+  }
+  return found;
+}
+
+}  // namespace
+
 HttpRequest ParseHttpRequest(std::string_view head) {
   if (head.size() > kMaxHeadBytes) return {.status = 431};
   const std::string_view line = head.substr(0, head.find("\r\n"));
@@ -272,7 +298,9 @@ HttpRequest ParseHttpRequest(std::string_view head) {
   const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
   if (method != "GET" && method != "HEAD") return {.status = 405};
   if (target.empty() || target.front() != '/' || target.find(' ') != std::string::npos) return {.status = 400};
-  return {.path = target.substr(0, target.find('?')), .with_body = method == "GET"};
+  return {.path = target.substr(0, target.find('?')),
+          .authorization = FindHeader(head, "authorization"),
+          .with_body = method == "GET"};
 }
 
 StatusOr<std::unique_ptr<HttpListener>> NewHttpListener(const std::string& address, HttpHandler handler) {

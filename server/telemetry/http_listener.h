@@ -16,14 +16,23 @@
 
 namespace swizzle {
 
+// What HttpListener makes of the head of a request: a status to answer at once, or 200 and what was asked for.
+struct HttpRequest {
+  int status = 200;
+  std::string_view path = {};           // alone: what follows a '?' is cut off
+  std::string_view authorization = {};  // the header's value; empty where there is none, or two
+  bool with_body = true;                // GET; not HEAD
+};
+HttpRequest ParseHttpRequest(std::string_view head);
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body = {};
 };
 
-// Called on the listener's threads, concurrently, with the path alone: what follows a '?' is cut off.
-using HttpHandler = std::function<HttpResponse(std::string_view path)>;
+// Called on the listener's threads, concurrently.
+using HttpHandler = std::function<HttpResponse(const HttpRequest& request)>;
 
 class HttpListener {
  public:
@@ -34,14 +43,6 @@ class HttpListener {
 // `address` is "HOST:PORT" or "[IPV6]:PORT"; port 0 takes a free one. INVALID_ARGUMENT if it is neither; UNAVAILABLE,
 // naming the address, if it cannot be listened on.
 StatusOr<std::unique_ptr<HttpListener>> NewHttpListener(const std::string& address, HttpHandler handler);
-
-// What HttpListener makes of the head of a request: a status to answer at once, or 200 and what was asked for.
-struct HttpRequest {
-  int status = 200;
-  std::string_view path = {};
-  bool with_body = true;  // GET; not HEAD
-};
-HttpRequest ParseHttpRequest(std::string_view head);
 
 }  // namespace swizzle
 

@@ -34,10 +34,12 @@ enum class Rejection : uint8_t {
 
 // Why a call ended before it reached a model, or its response a client.
 enum class CallRefusal : uint8_t {
-  kMalformed,      // no message of the protocol
-  kTooLarge,       // beyond the limits of the server or the model
-  kInflightBytes,  // no room for it
-  kSlowReader,     // its response was not read in time
+  kMalformed,         // no message of the protocol
+  kTooLarge,          // beyond the limits of the server or the model
+  kInflightBytes,     // no room for it
+  kSlowReader,        // its response was not read in time
+  kUnauthenticated,   // it showed no token, or none that there is
+  kPermissionDenied,  // its token does not allow it, or nobody may here
 };
 
 // Why a connection was closed.
@@ -64,7 +66,7 @@ enum class ReloadOutcome : uint8_t {
 };
 
 // Files that are read again when they change.
-enum class WatchedFiles : uint8_t { kTls };
+enum class WatchedFiles : uint8_t { kTls, kTokens };
 
 // Whom memory is promised to.
 enum class MemoryUse : uint8_t {
@@ -104,8 +106,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kLabelValues<Rejection> = {
     "queue_full", "timeout", "cancelled", "draining", "expected_wait", "connection_share"};
 template <>
-inline constexpr std::array<std::string_view, 4> kLabelValues<CallRefusal> = {"malformed", "too_large",
-                                                                              "inflight_bytes", "slow_reader"};
+inline constexpr std::array<std::string_view, 6> kLabelValues<CallRefusal> = {
+    "malformed", "too_large", "inflight_bytes", "slow_reader", "unauthenticated", "permission_denied"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<ConnectionRefusal> = {"limit", "files", "greedy",
                                                                                     "slow_sender"};
@@ -115,7 +117,7 @@ inline constexpr std::array<std::string_view, 5> kLabelValues<ConnectionEnd> = {
 template <>
 inline constexpr std::array<std::string_view, 2> kLabelValues<ReloadOutcome> = {"replaced", "failed"};
 template <>
-inline constexpr std::array<std::string_view, 1> kLabelValues<WatchedFiles> = {"tls"};
+inline constexpr std::array<std::string_view, 2> kLabelValues<WatchedFiles> = {"tls", "tokens"};
 template <>
 inline constexpr std::array<std::string_view, 2> kLabelValues<MemoryUse> = {"models", "requests"};
 template <>

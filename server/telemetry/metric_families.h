@@ -157,7 +157,8 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      {kCallRefusal},
      "Calls that ended for what they sent or did not read: malformed (no message of the protocol), too_large (beyond "
      "the limits of the server or the model), inflight_bytes (no room for it), slow_reader (its response was not read "
-     "in time)."},
+     "in time), unauthenticated (it showed no token, or none that there is), permission_denied (its token does not "
+     "allow it, or nobody may here); the last two are of HTTP, too."},
     {"swizzle_connections", kGauge, {}, "Connections, those closed within the last second included."},
     {"swizzle_connections_limit", kGauge, {}, "Connections that there may be (--max-connections)."},
     {"swizzle_connections_accepted_total", kCounter, {}, "Connections accepted."},
@@ -181,8 +182,8 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
     {"swizzle_credential_reloads_total",
      kCounter,
      {kWatchedFiles, kReloadOutcome},
-     "Times that files were read again because they had changed: tls (--tls-cert, --tls-key, --tls-client-ca). failed: "
-     "what they hold cannot be used, and what they held before is used on."},
+     "Times that files were read again because they had changed: tls (--tls-cert, --tls-key, --tls-client-ca), "
+     "tokens (--auth-tokens). failed: what they hold cannot be used, and what they held before is used on."},
     {"swizzle_grpc_calls_total",
      kCounter,
      {kCallState},

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "kernels/base/mutex.h"
@@ -23,8 +24,8 @@ class PrometheusMetrics final : public Metrics {
   }
 
   Status Listen(const std::string& address) {
-    SWIZZLE_ASSIGN_OR_RETURN(listener_,
-                             NewHttpListener(address, [this](std::string_view path) { return Contained(path); }));
+    SWIZZLE_ASSIGN_OR_RETURN(
+        listener_, NewHttpListener(address, [this](const HttpRequest& request) { return Contained(request); }));
     return absl::OkStatus();
   }
 
@@ -42,6 +43,7 @@ class PrometheusMetrics final : public Metrics {
   }
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
+  void AskForTokens(const Authorization& authorization) override { authorization_ = &authorization; }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready, std::string why) override {
     const MutexLock lock(mutex_);
@@ -61,23 +63,35 @@ class PrometheusMetrics final : public Metrics {
   }
 
  private:
-  HttpResponse Contained(std::string_view path) const {
-    const auto answer = Contain("answer", [&]() -> StatusOr<HttpResponse> { return Answer(path); });
+  HttpResponse Contained(const HttpRequest& request) const {
+    const auto answer = Contain("answer", [&]() -> StatusOr<HttpResponse> { return Answer(request); });
     return answer.ok() ? *answer : HttpResponse{.status = 503};
   }
 
-  HttpResponse Answer(std::string_view path) const {
-    if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
-    if (path == "/livez") return Probe(live_, "live");
-    if (path == "/readyz") return Ready();
-    if (path == "/startupz") return Probe(started_, "started");
-    return {.status = 404, .body = "served here: /metrics /livez /readyz /startupz\n"};
+  Status CheckClass(AccessClass needed, const HttpRequest& request) const {
+    const Authorization* const authorization = authorization_;
+    return authorization == nullptr ? absl::OkStatus() : authorization->CheckClass(needed, request.authorization);
   }
 
-  HttpResponse Ready() const {
+  HttpResponse Answer(const HttpRequest& request) const {
+    const std::string_view path = request.path;
+    const std::optional<AccessRule> rule = FindAccessRule(path);
+    if (!rule.has_value()) return {.status = 404, .body = "served here: /metrics /livez /readyz /startupz\n"};
+    if (const Status allowed = CheckClass(rule->needs, request); !allowed.ok()) {
+      const int status = absl::IsUnauthenticated(allowed) ? 401 : 403;
+      return {.status = status, .body = Concat(std::string(allowed.message()), "\n")};
+    }
+    if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
+    if (path == "/livez") return Probe(live_, "live");
+    if (path == "/readyz") return Ready(CheckClass(AccessClass::kMetrics, request).ok());
+    return Probe(started_, "started");
+  }
+
+  // `why`: which models are not, and for what reason.
+  HttpResponse Ready(bool why) const {
     const MutexLock lock(mutex_);
     HttpResponse response = Probe(ready_, "ready");
-    response.body += not_ready_;
+    if (why) response.body += not_ready_;
     return response;
   }
 
@@ -90,6 +104,7 @@ class PrometheusMetrics final : public Metrics {
   MetricRegistry registry_;
   GpuMetrics gpus_;
   ClientMetrics clients_;
+  std::atomic<const Authorization*> authorization_ = nullptr;  // null: everybody may see everything
   std::atomic<bool> live_ = true;
   std::atomic<bool> started_ = false;
   mutable Mutex mutex_;

@@ -18,6 +18,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/base/status.h"
 #include "server/model/model.h"
+#include "server/security/authorization.h"
 #include "server/security/reloads.h"
 #include "server/telemetry/activity.h"
 #include "server/telemetry/labels.h"
@@ -99,6 +100,8 @@ struct TlsLoad {
 // Files that say who may connect. What is not used is not there.
 struct CredentialLoad {
   std::optional<TlsLoad> tls;
+  std::optional<ReloadCounts> tokens;
+  int64_t unauthenticated = 0, denied = 0;  // calls refused
 };
 
 // What clients take of the server, and how often it refused them.
@@ -137,6 +140,8 @@ class Metrics {
   // Asks at each scrape from now on, from any thread.
   virtual void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) = 0;
   virtual void ShowClientLoad(std::function<ClientLoad()> ask) = 0;
+  // Metrics are for tokens of their class from now on, and so is why a server is not ready. It outlives this.
+  virtual void AskForTokens(const Authorization& authorization) = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
   virtual void SetLive(bool live) = 0;
   // why: lines of what is not ready, and for what reason, which the probe adds; each ends with a newline.

@@ -5,62 +5,46 @@
 #include <string>
 #include <utility>
 
-#include "server/telemetry/metric_registry.h"
 #include "server/telemetry/process_statistics.h"
+#include "server/telemetry/scraped_family.h"
 
 namespace swizzle {
 namespace {
 
-// A family of the table, without children.
-template <FamilyName kName>
-prometheus::MetricFamily Empty() {
-  constexpr const MetricFamily& kRow = kFamily<kName>;
-  static_assert(kRow.type != MetricType::kHistogram);
-  const auto type = kRow.type == MetricType::kCounter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
-  return {.name = std::string(kRow.name), .help = std::string(kRow.help), .type = type, .metric = {}};
-}
-
-template <FamilyName kName, typename... Values>
-void Add(prometheus::MetricFamily& family, double sample, const Values&... values) {
-  prometheus::ClientMetric metric;
-  for (const auto& [name, value] : LabelsOf<kName>(values...)) metric.label.push_back({name, value});
-  metric.counter.value = sample;  // the family's type says which of the two is read
-  metric.gauge.value = sample;
-  family.metric.push_back(std::move(metric));
-}
-
 template <FamilyName kName>
 prometheus::MetricFamily Single(double sample) {
-  prometheus::MetricFamily family = Empty<kName>();
-  Add<kName>(family, sample);
+  prometheus::MetricFamily family = EmptyFamily<kName>();
+  AddSample<kName>(family, sample);
   return family;
 }
 
 // A sample for each value of the family's label, by the enum.
 template <FamilyName kName, typename Label>
 prometheus::MetricFamily ByLabel(const std::array<int64_t, kLabelValues<Label>.size()>& samples) {
-  prometheus::MetricFamily family = Empty<kName>();
+  prometheus::MetricFamily family = EmptyFamily<kName>();
   for (size_t i = 0; i < samples.size(); ++i) {
-    Add<kName>(family, static_cast<double>(samples[i]), static_cast<Label>(i));
+    AddSample<kName>(family, static_cast<double>(samples[i]), static_cast<Label>(i));
   }
   return family;
 }
 
 std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
   const auto number = [](int64_t count) { return static_cast<double>(count); };
-  prometheus::MetricFamily calls = Empty<"swizzle_refused_calls_total">();
+  prometheus::MetricFamily calls = EmptyFamily<"swizzle_refused_calls_total">();
   const auto call = [&](CallRefusal why, int64_t count) {
-    Add<"swizzle_refused_calls_total">(calls, number(count), why);
+    AddSample<"swizzle_refused_calls_total">(calls, number(count), why);
   };
   call(CallRefusal::kMalformed, load.malformed);
   call(CallRefusal::kTooLarge, load.too_large);
   call(CallRefusal::kInflightBytes, load.no_room);
   call(CallRefusal::kSlowReader, load.slow_readers);
-  prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
-  Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
-  Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
-  Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
-  Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
+  call(CallRefusal::kUnauthenticated, load.credentials.unauthenticated);
+  call(CallRefusal::kPermissionDenied, load.credentials.denied);
+  prometheus::MetricFamily refused = EmptyFamily<"swizzle_connections_refused_total">();
+  AddSample<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
+  AddSample<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
+  AddSample<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
+  AddSample<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
   return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
           Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
           std::move(calls),
@@ -80,17 +64,19 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
 
 std::vector<prometheus::MetricFamily> OfCredentials(const CredentialLoad& load) {
   std::vector<prometheus::MetricFamily> families;
-  prometheus::MetricFamily reloads = Empty<"swizzle_credential_reloads_total">();
+  prometheus::MetricFamily reloads = EmptyFamily<"swizzle_credential_reloads_total">();
   const auto add = [&](WatchedFiles files, const ReloadCounts& counts) {
-    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.replaced), files,
-                                            ReloadOutcome::kReplaced);
-    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.failed), files, ReloadOutcome::kFailed);
+    AddSample<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.replaced), files,
+                                                  ReloadOutcome::kReplaced);
+    AddSample<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.failed), files,
+                                                  ReloadOutcome::kFailed);
   };
   if (load.tls.has_value()) {
     families.push_back(Single<"swizzle_tls_certificate_expiry_timestamp_seconds">(
         absl::ToDoubleSeconds(load.tls->expires - absl::UnixEpoch())));
     add(WatchedFiles::kTls, load.tls->reloads);
   }
+  if (load.tokens.has_value()) add(WatchedFiles::kTokens, *load.tokens);
   if (!reloads.metric.empty()) families.push_back(std::move(reloads));
   return families;
 }
@@ -118,11 +104,11 @@ void GpuMetrics::Ask(std::function<std::vector<GpuMemory>()> ask) {
 std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
   const MutexLock lock(mutex_);
   if (!ask_) return {};
-  prometheus::MetricFamily used = Empty<"swizzle_gpu_memory_used_bytes">();
-  prometheus::MetricFamily total = Empty<"swizzle_gpu_memory_total_bytes">();
+  prometheus::MetricFamily used = EmptyFamily<"swizzle_gpu_memory_used_bytes">();
+  prometheus::MetricFamily total = EmptyFamily<"swizzle_gpu_memory_total_bytes">();
   for (const GpuMemory& gpu : ask_()) {
-    Add<"swizzle_gpu_memory_used_bytes">(used, static_cast<double>(gpu.memory.used), gpu.device);
-    Add<"swizzle_gpu_memory_total_bytes">(total, static_cast<double>(gpu.memory.total), gpu.device);
+    AddSample<"swizzle_gpu_memory_used_bytes">(used, static_cast<double>(gpu.memory.used), gpu.device);
+    AddSample<"swizzle_gpu_memory_total_bytes">(total, static_cast<double>(gpu.memory.total), gpu.device);
   }
   if (used.metric.empty()) return {};
   return {std::move(used), std::move(total)};

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // The path lies in the head, begins as paths do, and has no query.
     SWIZZLE_CHECK(!request.path.empty() && request.path.front() == '/');
     SWIZZLE_CHECK(head.find(request.path) != head.npos && request.path.find('?') == request.path.npos);
+    SWIZZLE_CHECK(request.authorization.empty() || head.find(request.authorization) != head.npos);
   } else {
     SWIZZLE_CHECK(request.status >= 400 && request.status < 600);
   }

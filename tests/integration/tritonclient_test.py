@@ -168,8 +168,14 @@ def test_repository_index_lists_models_and_their_states(client):
 
 
 def test_what_comes_later_is_unimplemented(client):
-    for call in (client.get_system_shared_memory_status, lambda: client.load_model('identity'),
-                 client.get_trace_settings, client.get_log_settings):
+    for call in (client.get_system_shared_memory_status, client.get_trace_settings, client.get_log_settings):
         with pytest.raises(InferenceServerException) as raised:
             call()
         assert 'UNIMPLEMENTED' in raised.value.status()
+
+
+def test_models_are_loaded_where_operators_are(client):
+    for call in (client.load_model, client.unload_model):
+        with pytest.raises(InferenceServerException) as raised:
+            call('identity')
+        assert 'PERMISSION_DENIED' in raised.value.status()

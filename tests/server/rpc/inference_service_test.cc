@@ -288,8 +288,6 @@ TEST_F(InferenceServiceTest, ManyClientsAtOnceAllGetTheirOwn) {
   } while (false)
 
 TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
-  EXPECT_UNSERVED(RepositoryModelLoad);
-  EXPECT_UNSERVED(RepositoryModelUnload);
   EXPECT_UNSERVED(SystemSharedMemoryStatus);
   EXPECT_UNSERVED(SystemSharedMemoryRegister);
   EXPECT_UNSERVED(SystemSharedMemoryUnregister);

@@ -20,7 +20,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-HttpResponse Echo(std::string_view path) { return {.body = Concat("path ", path)}; }
+HttpResponse Echo(const HttpRequest& request) { return {.body = Concat("path ", request.path)}; }
 
 std::unique_ptr<HttpListener> Start(HttpHandler handler, const std::string& address = "127.0.0.1:0") {
   StatusOr<std::unique_ptr<HttpListener>> listener = NewHttpListener(address, std::move(handler));
@@ -42,9 +42,9 @@ TEST(HttpListenerTest, HeadHasNoBody) {
 }
 
 TEST(HttpListenerTest, AHandlerThatThrowsEndsItsConnection) {
-  const auto listener = Start([](std::string_view path) -> HttpResponse {
-    if (path == "/thrown") throw std::bad_alloc();
-    return Echo(path);
+  const auto listener = Start([](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/thrown") throw std::bad_alloc();
+    return Echo(request);
   });
   EXPECT_EQ(HttpGet(listener->port(), "/thrown"), "");
   EXPECT_THAT(HttpGet(listener->port(), "/a"), EndsWith("path /a"));
@@ -52,7 +52,7 @@ TEST(HttpListenerTest, AHandlerThatThrowsEndsItsConnection) {
 
 TEST(HttpListenerTest, LargeAnswersArriveWhole) {
   const std::string body(3'000'000, 'x');
-  const auto listener = Start([&](std::string_view) { return HttpResponse{.body = body}; });
+  const auto listener = Start([&](const HttpRequest&) { return HttpResponse{.body = body}; });
   EXPECT_THAT(HttpGet(listener->port(), "/").size(), ::testing::Gt(body.size()));
 }
 
@@ -88,9 +88,9 @@ TEST(HttpListenerTest, SilentConnectionsKeepNobodyWaiting) {
 TEST(HttpListenerTest, ASlowAnswerKeepsNoOtherWaiting) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
-  const auto listener = Start([&](std::string_view path) {
-    if (path == "/slow") gone.wait();
-    return Echo(path);
+  const auto listener = Start([&](const HttpRequest& request) {
+    if (request.path == "/slow") gone.wait();
+    return Echo(request);
   });
   std::thread slow([&] { HttpGet(listener->port(), "/slow"); });
   EXPECT_THAT(HttpGet(listener->port(), "/a"), EndsWith("path /a"));
@@ -139,6 +139,27 @@ TEST(ParseHttpRequestTest, FindsThePath) {
   const HttpRequest head = ParseHttpRequest("HEAD / HTTP/1.0\r\n\r\n");
   EXPECT_EQ(head.path, "/");
   EXPECT_FALSE(head.with_body);
+}
+
+TEST(ParseHttpRequestTest, FindsWhatIsShown) {
+  const auto shown = [](const std::string& headers) {
+    return std::string(ParseHttpRequest("GET /a HTTP/1.1\r\n" + headers + "\r\n\r\n").authorization);
+  };
+  EXPECT_EQ(shown("Host: h\r\nAuthorization: Bearer abc\r\nAccept: x"), "Bearer abc");
+  EXPECT_EQ(shown("AUTHORIZATION:\t Bearer abc \t"), "Bearer abc");
+  EXPECT_EQ(shown("authorization:"), "");
+  EXPECT_EQ(shown("Host: h"), "");
+  EXPECT_EQ(shown("Proxy-Authorization: Bearer abc"), "");
+  EXPECT_EQ(shown("Authorization : Bearer abc"), "") << "no header of HTTP";
+  EXPECT_EQ(shown("Authorization: Bearer abc\r\nAuthorization: Bearer abc"), "") << "nobody knows which";
+  EXPECT_EQ(shown("Authorization:\r\nAuthorization: Bearer abc"), "");
+  EXPECT_EQ(ParseHttpRequest("GET /a HTTP/1.1 Authorization: x\r\n\r\n").authorization, "");
+}
+
+TEST(HttpListenerTest, WhoHasNoTokenIsToldOfThem) {
+  const auto listener = Start([](const HttpRequest&) { return HttpResponse{.status = 401, .body = "no\n"}; });
+  EXPECT_THAT(HttpGet(listener->port(), "/a"),
+              AllOf(StartsWith("HTTP/1.1 401 Unauthorized\r\n"), HasSubstr("\r\nWWW-Authenticate: Bearer\r\n")));
 }
 
 TEST(ParseHttpRequestTest, RefusesTheRest) {

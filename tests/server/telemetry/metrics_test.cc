@@ -184,7 +184,7 @@ std::string_view TypeName(MetricType type) {
 TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
-  metrics_->ShowClientLoad([] { return ClientLoad(); });
+  metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
   const std::string text = metrics_->Text();
   std::vector<std::string> helps, types;
   for (const MetricFamily& family : kMetricFamilies) {
@@ -200,7 +200,7 @@ TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
 TEST_F(MetricsTest, SamplesHaveTheLabelsOfTheTable) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
-  metrics_->ShowClientLoad([] { return ClientLoad(); });
+  metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
   const std::string text = metrics_->Text();
   for (const MetricFamily& family : kMetricFamilies) {
     const bool histogram = family.type == MetricType::kHistogram;

@@ -1,0 +1,53 @@
+#include "server/security/access_class.h"
+
+#include <algorithm>
+
+namespace swizzle {
+namespace {
+
+using enum AccessClass;
+
+// By name. An RPC whose class depends on what it says (settings that are read or written) has the lesser one here, and
+// its reaction asks for the other.
+constexpr auto kRules = std::to_array<AccessRule>({
+    {"/grpc.health.v1.Health/Check", kProbe},
+    {"/grpc.health.v1.Health/Watch", kProbe},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kReflection},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kReflection},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryRegister", kControl},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryStatus", kControl},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryUnregister", kControl},
+    {"/inference.GRPCInferenceService/LogSettings", kMetadata},
+    {"/inference.GRPCInferenceService/ModelConfig", kMetadata},
+    {"/inference.GRPCInferenceService/ModelInfer", kInfer},
+    {"/inference.GRPCInferenceService/ModelMetadata", kMetadata},
+    {"/inference.GRPCInferenceService/ModelReady", kMetadata},
+    {"/inference.GRPCInferenceService/ModelStatistics", kMetadata},
+    {"/inference.GRPCInferenceService/ModelStreamInfer", kInfer},
+    {"/inference.GRPCInferenceService/RepositoryIndex", kMetadata},
+    {"/inference.GRPCInferenceService/RepositoryModelLoad", kControl, true},
+    {"/inference.GRPCInferenceService/RepositoryModelUnload", kControl, true},
+    {"/inference.GRPCInferenceService/ServerLive", kProbe},
+    {"/inference.GRPCInferenceService/ServerMetadata", kMetadata},
+    {"/inference.GRPCInferenceService/ServerReady", kProbe},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryRegister", kControl},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryStatus", kControl},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryUnregister", kControl},
+    {"/inference.GRPCInferenceService/TraceSetting", kMetadata},
+    {"/livez", kProbe},
+    {"/metrics", kMetrics},
+    {"/readyz", kProbe},
+    {"/startupz", kProbe},
+});
+
+static_assert(std::ranges::is_sorted(kRules, {}, &AccessRule::name));
+
+}  // namespace
+
+std::optional<AccessRule> FindAccessRule(std::string_view name) {
+  const auto* const found = std::ranges::lower_bound(kRules, name, {}, &AccessRule::name);
+  if (found == kRules.end() || found->name != name) return std::nullopt;
+  return *found;
+}
+
+}  // namespace swizzle
