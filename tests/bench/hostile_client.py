@@ -1,5 +1,6 @@
 """What one connection may do to a server: attacks, one after another, each on a single connection for some seconds,
-while another client asks the same server, and its memory is watched.
+while another client asks the same server, and its memory is watched. Attacks on handshakes of TLS
+(hostile_handshakes.py) are made on many connections.
 
     python3 tests/bench/hostile_client.py build/dev/bin/swizzle-server --seconds=60 --memory-mib=2048
 
@@ -14,6 +15,8 @@ import gzip
 import os
 import pathlib
 import struct
+import sys
+import tempfile
 import threading
 import time
 
@@ -21,8 +24,12 @@ import grpc
 import numpy
 
 import traffic
+from hostile_handshakes import HANDSHAKES
 from raw_http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, SETTINGS, Connection,
                        call_headers, frame, header, prefixed)
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
+from certificates import Authority  # noqa: E402
 
 MIB = 1 << 20
 
@@ -193,9 +200,13 @@ SENT = {large_requests: {'values': 3 * 224 * 224, 'model': 'image'}}
 class Victim:
     """Asks again and again, on a connection of its own."""
 
-    def __init__(self, address, message):
+    def __init__(self, server, message):
         self.message = message
-        self.channel = grpc.insecure_channel(address, traffic.CHANNEL)
+        if server.authority is None:
+            self.channel = grpc.insecure_channel(server.address, traffic.CHANNEL)
+        else:
+            credentials = grpc.ssl_channel_credentials(server.authority)
+            self.channel = grpc.secure_channel(server.address, credentials, traffic.CHANNEL)
         self.call = self.channel.unary_unary(traffic.METHOD)
         self.milliseconds, self.errors = [], {}
 
@@ -222,7 +233,7 @@ def resident_mib(pid):
 def suffer(server, name, seconds):
     """(the victim, MiB resident at most, connections of the attacker)"""
     stop = threading.Event()
-    victim = Victim(server.address, request(**SENT.get(name, {})))
+    victim = Victim(server, request(**SENT.get(name, {})))
     made = []
     port = server.ports['grpc']
     threads = [threading.Thread(target=victim.run, args=(stop,)),
@@ -282,21 +293,31 @@ def start(program, group, mib, *flags):
         launcher.unlink()
 
 
+def start_with_tls(program, group, mib, *flags):
+    with tempfile.TemporaryDirectory() as folder:
+        authority = Authority(folder)
+        pair = authority.issue('server')
+        server = start(program, group, mib, f'--tls-cert={pair.certificate}', f'--tls-key={pair.key}', *flags)
+        server.authority = authority.pem()
+        return server
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('program')
     parser.add_argument('--seconds', type=float, default=60)
     parser.add_argument('--memory-mib', type=int, default=2048)
-    parser.add_argument('--attack', action='append', choices=[attack.__name__ for attack in ATTACKS])
+    parser.add_argument('--attack', action='append', choices=[attack.__name__ for attack in ATTACKS + HANDSHAKES])
     parser.add_argument('--flag', action='append', default=[], help='of the server')
     arguments = parser.parse_args()
     print('| attack | calls | errors | p50 ms | p99 ms | MiB at most | MiB 5 s later | its connections |')
     print('|---|---|---|---|---|---|---|---|')
     with control_group(arguments.memory_mib) as group:
-        for name in ATTACKS:
+        for name in ATTACKS + HANDSHAKES:
             if arguments.attack and name.__name__ not in arguments.attack:
                 continue
-            server = start(arguments.program, group, arguments.memory_mib, *arguments.flag)
+            starter = start_with_tls if name in HANDSHAKES else start
+            server = starter(arguments.program, group, arguments.memory_mib, *arguments.flag)
             try:
                 victim, most, made = suffer(server, name, arguments.seconds)
                 time.sleep(5)

@@ -58,6 +58,7 @@ class Server:
         self.seconds_to_ready = time.perf_counter() - start
         self.ports = json.loads(ports.read_text())
         self.address = f'127.0.0.1:{self.ports["grpc"]}'
+        self.authority = None  # of its certificate, where it speaks TLS
 
     def __enter__(self):
         return self

@@ -30,6 +30,17 @@ def test_the_server_answers_others(server, attack):
     assert most < 1536, 'MiB'
 
 
+@pytest.fixture(scope='module')
+def tls_server():
+    with hostile_client.start_with_tls(program('swizzle-server'), None, 2048, '--handshake-timeout=2') as server:
+        yield server
+
+
+@pytest.mark.parametrize('attack', hostile_client.HANDSHAKES, ids=lambda attack: attack.__name__)
+def test_the_server_answers_others_while_handshakes_attack(tls_server, attack):
+    test_the_server_answers_others(tls_server, attack)
+
+
 def test_a_request_that_does_not_end_ends_its_connection():
     with hostile_client.start(program('swizzle-server'), None, 2048, '--request-timeout=1') as server:
         with socket.create_connection(('127.0.0.1', server.ports['grpc'])):  # one that says nothing has its own limit
