@@ -1,7 +1,10 @@
 // What the server adds to gRPC: ModelInfer of the identity model, against a bare callback service that answers the same
 // request with as many bytes, both served by a process of their own and called from this one, in turn. With --address,
 // a model of a server that runs already takes the identity model's place, with inputs of one number throughout, in a
-// batch of one.
+// batch of one. With --tls-cert, whose certificate is its own authority, or with --tokens the same server without them
+// takes the echo's place:
+//   openssl req -x509 -newkey rsa:2048 -nodes -keyout KEY -out CERT -subj /CN=localhost -addext
+//   subjectAltName=IP:127.0.0.1
 //
 // Prints the p50 and p99 of one client, and requests per second of many. A third row is the same echo, which answers
 // once it was busy for as long as the model computes: client and processors have then rested as long, so that waking
@@ -15,7 +18,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -44,18 +49,29 @@ struct BenchOptions {
   int clients = 16;
   std::string address;  // of a server that runs already
   std::string model = "identity";
-  int length = 128;  // of dimensions that are free, beyond the batch
+  int length = 128;              // of dimensions that are free, beyond the batch
+  std::string certificate, key;  // files; empty: no TLS
+  int tokens = 0;                // in the file that is asked for one of them; 0: there is none
   bool json = false;
+
+  bool beside_itself() const { return !certificate.empty() || tokens > 0; }
 };
 
 // ---- The server, in a process of its own, as the echo is ----
 
-[[noreturn]] void ServeIdentity(const RepositoryDirectory& directory, const std::function<void(int)>& tell_port) {
+constexpr char kTokens[] = ".tokens/file";  // in the repository, where hidden folders are no models
+
+std::string Token(int number) { return Concat("token-of-some-length-", number); }
+
+[[noreturn]] void ServeIdentity(const RepositoryDirectory& directory, const BenchOptions& bench, bool guarded,
+                                const std::function<void(int)>& tell_port) {
   InitLogging(LogFormat::kText, LogLevel::kWarning);
   ServerOptions options;
   options.model_repository = directory.path();
   options.grpc_address = "127.0.0.1:0";
   options.metrics_address = "127.0.0.1:0";
+  if (guarded) options.tls = {bench.certificate, bench.key, {}};
+  if (guarded && bench.tokens > 0) options.auth_tokens = directory.path() / kTokens;
   const StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   SWIZZLE_CHECK(server.ok());
   tell_port((*server)->grpc_port());
@@ -66,11 +82,20 @@ struct BenchOptions {
 
 using Stub = GRPCInferenceService::Stub;
 
-std::unique_ptr<Stub> Connect(const std::string& address) {
+// Where a server is, and what it wants to see.
+struct Target {
+  std::string address;
+  std::string authority = {};  // PEM; empty: no TLS
+  std::string token = {};      // empty: none
+};
+
+std::unique_ptr<Stub> Connect(const Target& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each client
   arguments.SetMaxReceiveMessageSize(-1);                   // no limit
-  const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const auto credentials =
+      target.authority.empty() ? grpc::InsecureChannelCredentials() : grpc::SslCredentials({target.authority, {}, {}});
+  const auto channel = grpc::CreateCustomChannel(target.address, credentials, arguments);
   // Requests do not wait for a connection. Where many connect at once, a first attempt was seen to fail, which the
   // channel repeats.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
@@ -78,8 +103,13 @@ std::unique_ptr<Stub> Connect(const std::string& address) {
   return GRPCInferenceService::NewStub(channel);
 }
 
-ModelInferResponse Infer(Stub& stub, const ModelInferRequest& request) {
+void Show(const std::string& token, grpc::ClientContext& context) {
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+}
+
+ModelInferResponse Infer(Stub& stub, const ModelInferRequest& request, const std::string& token = {}) {
   grpc::ClientContext context;
+  Show(token, context);
   ModelInferResponse response;
   const grpc::Status status = stub.ModelInfer(&context, request, &response);
   if (!status.ok()) std::fprintf(stderr, "%s: %s\n", request.model_name().c_str(), status.error_message().c_str());
@@ -155,13 +185,14 @@ size_t OutputBytes(const ModelInferResponse& response) {
 
 class Client {
  public:
-  Client(const std::string& address, const ModelInferRequest& request)
-      : stub_(Connect(address)),
+  Client(const Target& target, const ModelInferRequest& request)
+      : stub_(Connect(target)),
+        token_(target.token),
         request_(request),
         answer_bytes_(static_cast<size_t>(request.parameters().at(kAnswerBytes).int64_param())) {}
 
   void Infer() {
-    const ModelInferResponse response = swizzle::Infer(*stub_, request_);
+    const ModelInferResponse response = swizzle::Infer(*stub_, request_, token_);
     SWIZZLE_CHECK(OutputBytes(response) == answer_bytes_);
     compute_us_.push_back(static_cast<double>(response.parameters().at("swizzle_compute_us").int64_param()));
   }
@@ -171,6 +202,7 @@ class Client {
   // The server's totals for the model since it started.
   inference::InferStatistics Statistics() const {
     grpc::ClientContext context;
+    Show(token_, context);
     inference::ModelStatisticsRequest asked;
     inference::ModelStatisticsResponse totals;
     asked.set_name(request_.model_name());
@@ -182,6 +214,7 @@ class Client {
 
  private:
   const std::unique_ptr<Stub> stub_;
+  const std::string token_;
   const ModelInferRequest request_;
   const size_t answer_bytes_;
   std::vector<double> compute_us_;
@@ -250,8 +283,7 @@ struct Measurement {
 // All are measured in turn, so that what disturbs one disturbs the others.
 class Bench {
  public:
-  Bench(const std::string& echo, const std::string& server, const ModelInferRequest& request,
-        const BenchOptions& options)
+  Bench(const Target& echo, const Target& server, const ModelInferRequest& request, const BenchOptions& options)
       : options_(options) {
     for (int i = 0; i < options.clients; ++i) {
       echoes_.push_back(std::make_unique<Client>(echo, request));
@@ -337,13 +369,18 @@ void Print(const Measurement& measured, const ModelInferRequest& request, const 
   }
   std::printf("%8zu bytes             p50 us   p99 us   requests/s at %d clients\n", InputBytes(request),
               options.clients);
-  PrintRow("bare gRPC echo", echo);
-  PrintRow("that is busy as long", measured.busy_echo);
+  PrintRow(options.beside_itself() ? "without TLS and tokens" : "bare gRPC echo", echo);
+  PrintRow(options.beside_itself() ? "the same again" : "that is busy as long", measured.busy_echo);
   PrintRow(options.model, model);
   std::printf("added                    %8.1f %8.1f %9.0f%%; of the p50 %.0f us compute\n", added_us,
               model.p99_us - echo.p99_us, 100 * rate_ratio, model.compute_p50_us);
   std::printf("means: queue %.1f, gathering %.1f, compute %.1f, scattering %.1f us\n", measured.stages.queue_us,
               measured.stages.input_us, measured.stages.compute_us, measured.stages.output_us);
+}
+
+std::string ReadText(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::string LocalAddress(int port) { return Concat("127.0.0.1:", port); }
@@ -352,17 +389,26 @@ int Run(const BenchOptions& options) {
   RepositoryDirectory directory;
   directory.Write("identity/config.pbtxt", IdentityConfig("TYPE_FP32", Concat("[", options.floats, "]"),
                                                           "max_batch_size: 64 dynamic_batching { }"));
-  const ServerProcess echo([](const auto& tell_port) { ServeEcho(tell_port); });
+  std::string tokens;
+  for (int i = 1; i <= options.tokens; ++i) tokens += Token(i) + "\n";
+  directory.Write(kTokens, tokens);
+  const ServerProcess echo([&](const auto& tell_port) {
+    if (options.beside_itself()) ServeIdentity(directory, options, false, tell_port);
+    ServeEcho(tell_port);
+  });
   std::unique_ptr<ServerProcess> identity;
   if (options.address.empty()) {
-    identity = std::make_unique<ServerProcess>([&](const auto& tell_port) { ServeIdentity(directory, tell_port); });
+    identity = std::make_unique<ServerProcess>(
+        [&](const auto& tell_port) { ServeIdentity(directory, options, true, tell_port); });
   }
-  const std::string address = identity ? LocalAddress(identity->port()) : options.address;
-  const std::unique_ptr<Stub> stub = Connect(address);
+  Target target = {identity ? LocalAddress(identity->port()) : options.address};
+  if (!options.certificate.empty()) target.authority = ReadText(options.certificate);
+  if (options.tokens > 0) target.token = Token(options.tokens);
+  const std::unique_ptr<Stub> stub = Connect(target);
   ModelInferRequest request = identity ? IdentityRequest(options.floats) : RequestFor(*stub, options);
-  const auto answer_bytes = static_cast<int64_t>(OutputBytes(Infer(*stub, request)));
+  const auto answer_bytes = static_cast<int64_t>(OutputBytes(Infer(*stub, request, target.token)));
   (*request.mutable_parameters())[kAnswerBytes].set_int64_param(answer_bytes);
-  Bench bench(LocalAddress(echo.port()), address, request, options);
+  Bench bench({LocalAddress(echo.port())}, target, request, options);
   Print(bench.Measure(), request, options);
   return 0;
 }
@@ -382,6 +428,9 @@ int main(int argc, char** argv) {
   app.add_option("--address", options.address, "HOST:PORT of a server that runs already");
   app.add_option("--model", options.model, "Of that server");
   app.add_option("--length", options.length, "Of free dimensions beyond the batch")->check(CLI::Range(1, 1 << 20));
+  auto* const certificate = app.add_option("--tls-cert", options.certificate, "Serve over TLS with this certificate");
+  certificate->needs(app.add_option("--tls-key", options.key, "Its key"));
+  app.add_option("--tokens", options.tokens, "Ask for one of so many tokens")->check(CLI::Range(0, 1000));
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";
