@@ -48,6 +48,12 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->type_name("HOST:PORT")
       ->capture_default_str()
       ->check(CheckAddress);
+  app.add_option_function<std::string>(
+         "--metrics-compat", [&options](const std::string& whose) { options.triton_metrics = whose == "triton"; },
+         "Expose what models do by another server's names as well: none or triton")
+      ->type_name("SERVER")
+      ->default_str("none")
+      ->check(CLI::IsMember({"none", "triton"}).description(""));
   app.add_option("--device", options.device,
                  "Where models run: cpu, cuda (all GPUs), cuda:0,2 (these), auto (GPUs where there are any)")
       ->type_name("DEVICE")

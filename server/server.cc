@@ -183,6 +183,8 @@ Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(metrics_, NewMetrics(options.metrics_address));
   if (options.metrics_auth) metrics_->AskForTokens(*authorization_);
   metrics_->ShowGpuMemory([this] { return MemoryOf(devices_->gpus()); });
+  if (!devices_->gpus().empty()) metrics_->ShowGpuSensors(OpenGpuSensors());
+  if (options.triton_metrics) metrics_->ShowTritonNames();
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   PublishHealthOfAll(false);

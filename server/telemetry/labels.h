@@ -96,6 +96,9 @@ enum class TuningState : uint8_t {
   kFailed,     // the plan that was loaded runs on
 };
 
+// Why a request failed, as Triton tells it.
+enum class TritonFailure : uint8_t { kRejected, kCanceled, kBackend, kOther };
+
 template <typename Value>
 inline constexpr bool kLabelValues = false;
 
@@ -129,6 +132,9 @@ inline constexpr std::array<std::string_view, 3> kLabelValues<WeightBytes> = {"d
 template <>
 inline constexpr std::array<std::string_view, 5> kLabelValues<TuningState> = {"off", "waiting", "measuring", "done",
                                                                               "failed"};
+template <>
+inline constexpr std::array<std::string_view, 4> kLabelValues<TritonFailure> = {"REJECTED", "CANCELED", "BACKEND",
+                                                                                "OTHER"};
 // gRPC's canonical codes, as absl::StatusCodeToString writes them.
 template <>
 inline constexpr std::array<std::string_view, 17> kLabelValues<StatusCode> = {

@@ -59,6 +59,8 @@ inline constexpr MetricLabel kReloadOutcome = {"outcome", kLabelValues<ReloadOut
 inline constexpr MetricLabel kMemoryUse = {"to", kLabelValues<MemoryUse>};
 inline constexpr MetricLabel kCallState = {"state", kLabelValues<CallState>};
 inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
+inline constexpr MetricLabel kGpuUuid = {"gpu_uuid"};
+inline constexpr MetricLabel kTritonFailure = {"reason", kLabelValues<TritonFailure>};
 inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
 
 using enum MetricType;
@@ -216,10 +218,56 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "there is no limit."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
+    // What Triton calls it, with --metrics-compat=triton; asked for at each scrape.
+    {"nv_inference_request_success", kCounter, {kModel, kVersion}, "Requests answered OK."},
+    {"nv_inference_request_failure",
+     kCounter,
+     {kModel, kVersion, kTritonFailure},
+     "Requests answered otherwise: REJECTED (RESOURCE_EXHAUSTED, UNAVAILABLE, DEADLINE_EXCEEDED), CANCELED "
+     "(CANCELLED), BACKEND (INTERNAL, UNKNOWN, DATA_LOSS), OTHER. This and the others whose names begin with "
+     "nv_inference are exposed with --metrics-compat=triton."},
+    {"nv_inference_count", kCounter, {kModel, kVersion}, "Rows inferred."},
+    {"nv_inference_exec_count", kCounter, {kModel, kVersion}, "Batches executed."},
+    {"nv_inference_request_duration_us",
+     kCounter,
+     {kModel, kVersion},
+     "Time of all requests that were answered OK, in microseconds."},
+    {"nv_inference_queue_duration_us",
+     kCounter,
+     {kModel, kVersion},
+     "Time that requests which ran were queued, in microseconds."},
+    {"nv_inference_compute_input_duration_us",
+     kCounter,
+     {kModel, kVersion},
+     "Time of gathering, of each request its whole batch's, in microseconds."},
+    {"nv_inference_compute_infer_duration_us",
+     kCounter,
+     {kModel, kVersion},
+     "Time of computing, of each request its whole batch's, in microseconds."},
+    {"nv_inference_compute_output_duration_us",
+     kCounter,
+     {kModel, kVersion},
+     "Time of scattering, of each request its whole batch's, in microseconds."},
+    {"nv_inference_pending_request_count", kGauge, {kModel, kVersion}, "Requests queued."},
+    {"nv_gpu_utilization", kGauge, {kGpuUuid}, "As swizzle_gpu_utilization_ratio, with --metrics-compat=triton."},
+    {"nv_gpu_memory_total_bytes", kGauge, {kGpuUuid}, "Memory of the GPU, likewise."},
+    {"nv_gpu_memory_used_bytes", kGauge, {kGpuUuid}, "Memory of the GPU in use, likewise."},
+    {"nv_gpu_power_usage", kGauge, {kGpuUuid}, "As swizzle_gpu_power_watts, likewise."},
+    {"nv_gpu_power_limit", kGauge, {kGpuUuid}, "As swizzle_gpu_power_limit_watts, likewise."},
+    {"nv_energy_consumption", kCounter, {kGpuUuid}, "As swizzle_gpu_energy_joules_total, likewise."},
+
     // The machine and the process; all but the first are asked for at each scrape.
     {"swizzle_build_info", kGauge, {kVersion, kCompiler}, "1, labelled with what this server is."},
     {"swizzle_gpu_memory_used_bytes", kGauge, {kDevice}, "Memory of the GPU in use, by any process."},
     {"swizzle_gpu_memory_total_bytes", kGauge, {kDevice}, "Memory of the GPU."},
+    {"swizzle_gpu_utilization_ratio",
+     kGauge,
+     {kGpuUuid},
+     "Share of the time in which something ran on the GPU. This and the other three with a gpu_uuid are there where "
+     "NVIDIA's driver tells it, of all GPUs that it shows to the process."},
+    {"swizzle_gpu_power_watts", kGauge, {kGpuUuid}, "Power that the GPU takes."},
+    {"swizzle_gpu_power_limit_watts", kGauge, {kGpuUuid}, "Power that it may take."},
+    {"swizzle_gpu_energy_joules_total", kCounter, {kGpuUuid}, "Energy that it took since its driver was loaded."},
     {"process_cpu_seconds_total", kCounter, {}, "User and system CPU time spent."},
     {"process_resident_memory_bytes", kGauge, {}, "Resident memory."},
     {"process_virtual_memory_bytes", kGauge, {}, "Virtual memory."},

@@ -13,6 +13,7 @@
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/model_metrics.h"
 #include "server/telemetry/scraped_metrics.h"
+#include "server/telemetry/triton_metrics.h"
 
 namespace swizzle {
 namespace {
@@ -33,7 +34,7 @@ class PrometheusMetrics final : public Metrics {
                                          absl::Duration load_time) override {
     registry_.Child<"swizzle_model_load_failures_total">(
         spec.name);  // at 0, so that a first failure is seen as an increase
-    return NewModelMetrics(registry_, spec, facts, load_time, clock_, activity_);
+    return NewModelMetrics(registry_, spec, facts, load_time, clock_, activity_, triton_);
   }
   void RecordLoadFailure(std::string_view model) override {
     registry_.Child<"swizzle_model_load_failures_total">(model).Increment();
@@ -44,6 +45,8 @@ class PrometheusMetrics final : public Metrics {
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
   void AskForTokens(const Authorization& authorization) override { authorization_ = &authorization; }
+  void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) override { sensors_.Ask(std::move(sensors)); }
+  void ShowTritonNames() override { shows_triton_ = true; }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready, std::string why) override {
     const MutexLock lock(mutex_);
@@ -59,6 +62,10 @@ class PrometheusMetrics final : public Metrics {
     for (auto& family : CollectProcessMetrics()) families.push_back(std::move(family));
     for (auto& family : gpus_.Collect()) families.push_back(std::move(family));
     for (auto& family : clients_.Collect()) families.push_back(std::move(family));
+    for (auto& family : sensors_.Collect(shows_triton_)) families.push_back(std::move(family));
+    if (shows_triton_) {
+      for (auto& family : triton_.Collect()) families.push_back(std::move(family));
+    }
     return prometheus::TextSerializer().Serialize(families);
   }
 
@@ -103,8 +110,11 @@ class PrometheusMetrics final : public Metrics {
   Clock& clock_;
   MetricRegistry registry_;
   GpuMetrics gpus_;
+  GpuSensorMetrics sensors_;
   ClientMetrics clients_;
   std::atomic<const Authorization*> authorization_ = nullptr;  // null: everybody may see everything
+  TritonMetrics triton_{registry_};
+  std::atomic<bool> shows_triton_ = false;
   std::atomic<bool> live_ = true;
   std::atomic<bool> started_ = false;
   mutable Mutex mutex_;

@@ -21,6 +21,7 @@
 #include "server/security/authorization.h"
 #include "server/security/reloads.h"
 #include "server/telemetry/activity.h"
+#include "server/telemetry/gpu_sensors.h"
 #include "server/telemetry/labels.h"
 #include "server/threading/clock.h"
 
@@ -142,6 +143,10 @@ class Metrics {
   virtual void ShowClientLoad(std::function<ClientLoad()> ask) = 0;
   // Metrics are for tokens of their class from now on, and so is why a server is not ready. It outlives this.
   virtual void AskForTokens(const Authorization& authorization) = 0;
+  // Null: there are none.
+  virtual void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) = 0;
+  // From now on what models and GPUs do is exposed by Triton's names as well.
+  virtual void ShowTritonNames() = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.
   virtual void SetLive(bool live) = 0;
   // why: lines of what is not ready, and for what reason, which the probe adds; each ends with a newline.

@@ -41,9 +41,10 @@ class Facts {
 class PrometheusModelMetrics final : public ModelMetrics {
  public:
   PrometheusModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                         absl::Duration load_time, Clock& clock, Activity& activity)
+                         absl::Duration load_time, Clock& clock, Activity& activity, TritonMetrics& triton)
       : clock_(clock),
         activity_(activity),
+        triton_(triton),
         model_(spec.name),
         version_(std::to_string(spec.version)),
         requests_(registry, model_, version_),
@@ -71,8 +72,12 @@ class PrometheusModelMetrics final : public ModelMetrics {
     SetFacts(facts);
     RecordTuning({});
     ready_.Set(1);
+    triton_.Add(model_, version_, *this);
   }
-  ~PrometheusModelMetrics() override { ready_.Set(0); }
+  ~PrometheusModelMetrics() override {
+    triton_.Remove(model_, version_, *this);
+    ready_.Set(0);
+  }
 
   void RecordRequest(StatusCode code, absl::Duration duration) override {
     requests_[code].Increment();
@@ -140,6 +145,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
 
   Clock& clock_;
   Activity& activity_;
+  TritonMetrics& triton_;
   const std::string model_, version_;
   const ChildPerValue<"swizzle_requests_total", StatusCode> requests_;
   Histogram& request_duration_;
@@ -168,8 +174,9 @@ class PrometheusModelMetrics final : public ModelMetrics {
 }  // namespace
 
 std::unique_ptr<ModelMetrics> NewModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                                              absl::Duration load_time, Clock& clock, Activity& activity) {
-  return std::make_unique<PrometheusModelMetrics>(registry, spec, facts, load_time, clock, activity);
+                                              absl::Duration load_time, Clock& clock, Activity& activity,
+                                              TritonMetrics& triton) {
+  return std::make_unique<PrometheusModelMetrics>(registry, spec, facts, load_time, clock, activity, triton);
 }
 
 }  // namespace swizzle

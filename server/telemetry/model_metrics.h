@@ -8,13 +8,15 @@
 #include "server/model/model.h"
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/triton_metrics.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
 
-// `registry`, `clock` and `activity` outlive the result.
+// All but `spec`, `facts` and `load_time` outlive the result.
 std::unique_ptr<ModelMetrics> NewModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                                              absl::Duration load_time, Clock& clock, Activity& activity);
+                                              absl::Duration load_time, Clock& clock, Activity& activity,
+                                              TritonMetrics& triton);
 
 }  // namespace swizzle
 

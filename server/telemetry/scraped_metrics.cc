@@ -1,8 +1,6 @@
 #include "server/telemetry/scraped_metrics.h"
 
-#include <array>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "server/telemetry/process_statistics.h"
@@ -11,28 +9,27 @@
 namespace swizzle {
 namespace {
 
-template <FamilyName kName>
-prometheus::MetricFamily Single(double sample) {
-  prometheus::MetricFamily family = EmptyFamily<kName>();
-  AddSample<kName>(family, sample);
-  return family;
-}
+using scrape::Add;
+using scrape::ByLabel;
+using scrape::Empty;
+using scrape::Single;
 
-// A sample for each value of the family's label, by the enum.
-template <FamilyName kName, typename Label>
-prometheus::MetricFamily ByLabel(const std::array<int64_t, kLabelValues<Label>.size()>& samples) {
-  prometheus::MetricFamily family = EmptyFamily<kName>();
-  for (size_t i = 0; i < samples.size(); ++i) {
-    AddSample<kName>(family, static_cast<double>(samples[i]), static_cast<Label>(i));
+// A family with what each GPU tells of it; none where none does.
+template <FamilyName kName>
+void AddReadings(std::vector<prometheus::MetricFamily>& families, const std::vector<GpuReading>& gpus,
+                 std::optional<double> GpuReading::*reading) {
+  prometheus::MetricFamily family = Empty<kName>();
+  for (const GpuReading& gpu : gpus) {
+    if (gpu.*reading) Add<kName>(family, *(gpu.*reading), gpu.uuid);
   }
-  return family;
+  if (!family.metric.empty()) families.push_back(std::move(family));
 }
 
 std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
   const auto number = [](int64_t count) { return static_cast<double>(count); };
-  prometheus::MetricFamily calls = EmptyFamily<"swizzle_refused_calls_total">();
+  prometheus::MetricFamily calls = Empty<"swizzle_refused_calls_total">();
   const auto call = [&](CallRefusal why, int64_t count) {
-    AddSample<"swizzle_refused_calls_total">(calls, number(count), why);
+    Add<"swizzle_refused_calls_total">(calls, number(count), why);
   };
   call(CallRefusal::kMalformed, load.malformed);
   call(CallRefusal::kTooLarge, load.too_large);
@@ -40,11 +37,11 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
   call(CallRefusal::kSlowReader, load.slow_readers);
   call(CallRefusal::kUnauthenticated, load.credentials.unauthenticated);
   call(CallRefusal::kPermissionDenied, load.credentials.denied);
-  prometheus::MetricFamily refused = EmptyFamily<"swizzle_connections_refused_total">();
-  AddSample<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
-  AddSample<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
-  AddSample<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
-  AddSample<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
+  prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_limit), ConnectionRefusal::kLimit);
+  Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
+  Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
   return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
           Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
           std::move(calls),
@@ -64,12 +61,11 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
 
 std::vector<prometheus::MetricFamily> OfCredentials(const CredentialLoad& load) {
   std::vector<prometheus::MetricFamily> families;
-  prometheus::MetricFamily reloads = EmptyFamily<"swizzle_credential_reloads_total">();
+  prometheus::MetricFamily reloads = Empty<"swizzle_credential_reloads_total">();
   const auto add = [&](WatchedFiles files, const ReloadCounts& counts) {
-    AddSample<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.replaced), files,
-                                                  ReloadOutcome::kReplaced);
-    AddSample<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.failed), files,
-                                                  ReloadOutcome::kFailed);
+    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.replaced), files,
+                                            ReloadOutcome::kReplaced);
+    Add<"swizzle_credential_reloads_total">(reloads, static_cast<double>(counts.failed), files, ReloadOutcome::kFailed);
   };
   if (load.tls.has_value()) {
     families.push_back(Single<"swizzle_tls_certificate_expiry_timestamp_seconds">(
@@ -104,14 +100,40 @@ void GpuMetrics::Ask(std::function<std::vector<GpuMemory>()> ask) {
 std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
   const MutexLock lock(mutex_);
   if (!ask_) return {};
-  prometheus::MetricFamily used = EmptyFamily<"swizzle_gpu_memory_used_bytes">();
-  prometheus::MetricFamily total = EmptyFamily<"swizzle_gpu_memory_total_bytes">();
+  prometheus::MetricFamily used = Empty<"swizzle_gpu_memory_used_bytes">();
+  prometheus::MetricFamily total = Empty<"swizzle_gpu_memory_total_bytes">();
   for (const GpuMemory& gpu : ask_()) {
-    AddSample<"swizzle_gpu_memory_used_bytes">(used, static_cast<double>(gpu.memory.used), gpu.device);
-    AddSample<"swizzle_gpu_memory_total_bytes">(total, static_cast<double>(gpu.memory.total), gpu.device);
+    Add<"swizzle_gpu_memory_used_bytes">(used, static_cast<double>(gpu.memory.used), gpu.device);
+    Add<"swizzle_gpu_memory_total_bytes">(total, static_cast<double>(gpu.memory.total), gpu.device);
   }
   if (used.metric.empty()) return {};
   return {std::move(used), std::move(total)};
+}
+
+void GpuSensorMetrics::Ask(std::unique_ptr<GpuSensors> sensors) {
+  const MutexLock lock(mutex_);
+  sensors_ = std::move(sensors);
+}
+
+std::vector<prometheus::MetricFamily> GpuSensorMetrics::Collect(bool triton) const {
+  std::vector<GpuReading> gpus;
+  {
+    const MutexLock lock(mutex_);
+    if (sensors_ != nullptr) gpus = sensors_->Read();
+  }
+  std::vector<prometheus::MetricFamily> families;
+  AddReadings<"swizzle_gpu_utilization_ratio">(families, gpus, &GpuReading::utilization);
+  AddReadings<"swizzle_gpu_power_watts">(families, gpus, &GpuReading::power_watts);
+  AddReadings<"swizzle_gpu_power_limit_watts">(families, gpus, &GpuReading::power_limit_watts);
+  AddReadings<"swizzle_gpu_energy_joules_total">(families, gpus, &GpuReading::energy_joules);
+  if (!triton) return families;
+  AddReadings<"nv_gpu_utilization">(families, gpus, &GpuReading::utilization);
+  AddReadings<"nv_gpu_memory_total_bytes">(families, gpus, &GpuReading::memory_total);
+  AddReadings<"nv_gpu_memory_used_bytes">(families, gpus, &GpuReading::memory_used);
+  AddReadings<"nv_gpu_power_usage">(families, gpus, &GpuReading::power_watts);
+  AddReadings<"nv_gpu_power_limit">(families, gpus, &GpuReading::power_limit_watts);
+  AddReadings<"nv_energy_consumption">(families, gpus, &GpuReading::energy_joules);
+  return families;
 }
 
 void ClientMetrics::Ask(std::function<ClientLoad()> ask) {

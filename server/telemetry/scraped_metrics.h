@@ -5,9 +5,11 @@
 #include <prometheus/metric_family.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "kernels/base/mutex.h"
+#include "server/telemetry/gpu_sensors.h"
 #include "server/telemetry/metrics.h"
 
 namespace swizzle {
@@ -24,6 +26,18 @@ class GpuMetrics {
  private:
   mutable Mutex mutex_;
   std::function<std::vector<GpuMemory>()> ask_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Thread-safe.
+class GpuSensorMetrics {
+ public:
+  void Ask(std::unique_ptr<GpuSensors> sensors);
+  // What the sensors tell, by Triton's names as well if `triton`; none without sensors.
+  std::vector<prometheus::MetricFamily> Collect(bool triton) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::unique_ptr<GpuSensors> sensors_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Thread-safe.

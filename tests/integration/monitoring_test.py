@@ -215,7 +215,7 @@ def test_the_server_has_what_the_expression_selects(exposed, name, expression):
 def test_the_server_exports_the_families_of_the_page(watched):
     exported = set(re.findall(r'^# TYPE (\w+) ', watched.http('/metrics')[1], re.MULTILINE))
     assert len(FAMILIES) > 20
-    assert exported | {name for name in FAMILIES if name.startswith('swizzle_gpu_')} == set(FAMILIES)
+    assert exported | {name for name in FAMILIES if name.startswith(('swizzle_gpu_', 'nv_'))} == set(FAMILIES)
 
 
 def grafana(expression):

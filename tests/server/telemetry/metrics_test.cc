@@ -185,6 +185,8 @@ TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
   metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
+  metrics_->ShowTritonNames();
   const std::string text = metrics_->Text();
   std::vector<std::string> helps, types;
   for (const MetricFamily& family : kMetricFamilies) {
@@ -201,6 +203,8 @@ TEST_F(MetricsTest, SamplesHaveTheLabelsOfTheTable) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
   metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
+  metrics_->ShowTritonNames();
   const std::string text = metrics_->Text();
   for (const MetricFamily& family : kMetricFamilies) {
     const bool histogram = family.type == MetricType::kHistogram;

@@ -1,0 +1,127 @@
+#include "server/telemetry/triton_metrics.h"
+
+#include <array>
+
+#include "absl/time/time.h"
+#include "server/telemetry/scraped_family.h"
+
+namespace swizzle {
+namespace {
+
+using scrape::Add;
+using scrape::Empty;
+
+// Triton tells of four reasons: its scheduler refused, the client gave up, the model failed, and all others.
+TritonFailure FailureOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kCancelled:
+      return TritonFailure::kCanceled;
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+      return TritonFailure::kRejected;
+    case StatusCode::kInternal:
+    case StatusCode::kUnknown:
+    case StatusCode::kDataLoss:
+      return TritonFailure::kBackend;
+    default:
+      return TritonFailure::kOther;
+  }
+}
+
+void Join(ModelStatisticsTotals& sum, const ModelStatisticsTotals& totals) {
+  const auto join = [](ModelStatisticsTotals::Stage& stage, const ModelStatisticsTotals::Stage& other) {
+    stage.count += other.count;
+    stage.total += other.total;
+  };
+  sum.inference_count += totals.inference_count;
+  sum.execution_count += totals.execution_count;
+  join(sum.success, totals.success);
+  join(sum.queue, totals.queue);
+  join(sum.input, totals.input);
+  join(sum.compute, totals.compute);
+  join(sum.output, totals.output);
+}
+
+// The families, in the order in which they are exposed.
+struct Families {
+  prometheus::MetricFamily success = Empty<"nv_inference_request_success">();
+  prometheus::MetricFamily failure = Empty<"nv_inference_request_failure">();
+  prometheus::MetricFamily rows = Empty<"nv_inference_count">();
+  prometheus::MetricFamily batches = Empty<"nv_inference_exec_count">();
+  prometheus::MetricFamily request = Empty<"nv_inference_request_duration_us">();
+  prometheus::MetricFamily queue = Empty<"nv_inference_queue_duration_us">();
+  prometheus::MetricFamily input = Empty<"nv_inference_compute_input_duration_us">();
+  prometheus::MetricFamily compute = Empty<"nv_inference_compute_infer_duration_us">();
+  prometheus::MetricFamily output = Empty<"nv_inference_compute_output_duration_us">();
+  prometheus::MetricFamily pending = Empty<"nv_inference_pending_request_count">();
+};
+
+void AddTotals(Families& to, const ModelStatisticsTotals& totals, const std::string& model,
+               const std::string& version) {
+  const auto number = [](int64_t count) { return static_cast<double>(count); };
+  const auto us = [](const ModelStatisticsTotals::Stage& stage) {
+    return static_cast<double>(absl::ToInt64Microseconds(stage.total));
+  };
+  Add<"nv_inference_request_success">(to.success, number(totals.success.count), model, version);
+  Add<"nv_inference_count">(to.rows, number(totals.inference_count), model, version);
+  Add<"nv_inference_exec_count">(to.batches, number(totals.execution_count), model, version);
+  Add<"nv_inference_request_duration_us">(to.request, us(totals.success), model, version);
+  Add<"nv_inference_queue_duration_us">(to.queue, us(totals.queue), model, version);
+  Add<"nv_inference_compute_input_duration_us">(to.input, us(totals.input), model, version);
+  Add<"nv_inference_compute_infer_duration_us">(to.compute, us(totals.compute), model, version);
+  Add<"nv_inference_compute_output_duration_us">(to.output, us(totals.output), model, version);
+}
+
+void AddFailures(Families& to, MetricRegistry& registry, const std::string& model, const std::string& version) {
+  std::array<double, kLabelValues<TritonFailure>.size()> failures = {};
+  for (size_t i = 0; i < kLabelValues<StatusCode>.size(); ++i) {
+    const auto code = static_cast<StatusCode>(i);
+    if (code == StatusCode::kOk) continue;
+    failures[static_cast<size_t>(FailureOf(code))] +=
+        registry.Child<"swizzle_requests_total">(model, version, code).Value();
+  }
+  for (size_t i = 0; i < failures.size(); ++i) {
+    Add<"nv_inference_request_failure">(to.failure, failures[i], model, version, static_cast<TritonFailure>(i));
+  }
+}
+
+}  // namespace
+
+void TritonMetrics::Add(const std::string& model, const std::string& version, const ModelMetrics& recorded) {
+  const MutexLock lock(mutex_);
+  versions_[{model, version}].recorded.push_back(&recorded);
+}
+
+void TritonMetrics::Remove(const std::string& model, const std::string& version, const ModelMetrics& recorded) {
+  const MutexLock lock(mutex_);
+  Version& its = versions_[{model, version}];
+  std::erase(its.recorded, &recorded);
+  if (its.recorded.empty()) {
+    versions_.erase({model, version});
+  } else {
+    Join(its.removed, recorded.Statistics());
+  }
+}
+
+std::vector<prometheus::MetricFamily> TritonMetrics::Collect() const {
+  Families families;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, its] : versions_) {
+    const auto& [model, version] = name;
+    ModelStatisticsTotals totals = its.removed;
+    for (const ModelMetrics* recorded : its.recorded) Join(totals, recorded->Statistics());
+    AddTotals(families, totals, model, version);
+    AddFailures(families, registry_, model, version);
+    scrape::Add<"nv_inference_pending_request_count">(
+        families.pending, registry_.Child<"swizzle_queue_depth">(model, version).Value(), model, version);
+  }
+  std::vector<prometheus::MetricFamily> all;
+  for (auto* family : {&families.success, &families.failure, &families.rows, &families.batches, &families.request,
+                       &families.queue, &families.input, &families.compute, &families.output, &families.pending}) {
+    if (!family->metric.empty()) all.push_back(std::move(*family));
+  }
+  return all;
+}
+
+}  // namespace swizzle
