@@ -39,6 +39,7 @@ struct ServerOptions {
   bool triton_metrics = false;  // metrics by Triton's names as well
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  bool allows_control = false;  // calls that change the server; no flag, while they have no listener of their own
   bool list_kernels = false;
 };
 

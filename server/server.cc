@@ -191,6 +191,7 @@ Status Server::Listen(const ServerOptions& options) {
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   service_->AskAboutModels(*authorization_);
+  if (options.allows_control) service_->AllowControl();
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(
       UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "model_loader/files/printable_name.h"
 #include "server/rpc/admission.h"
+#include "server/rpc/log_settings.h"
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
 #include "server/rpc/stream_infer.h"
@@ -56,6 +57,14 @@ Status InferenceService::CheckModel(const Context& context, std::string_view mod
   const Authorization& authorization = *calls_.authorization;
   if (!authorization.limits_models()) return absl::OkStatus();
   return authorization.CheckModel(model, ShownBy(context));
+}
+
+Status InferenceService::CheckControl(const Context& context, const char* method) const {
+  const Authorization& authorization = *calls_.authorization;
+  if (!control_allowed_.load(std::memory_order_relaxed) && !authorization.asks_for_tokens()) {
+    return MakeError(StatusCode::kPermissionDenied, method, " changes the server, which it does not allow here");
+  }
+  return authorization.CheckClass(AccessClass::kControl, ShownBy(context));
 }
 
 StatusOr<std::shared_ptr<ServingModel>> InferenceService::Find(std::string_view name, std::string_view version) const {
@@ -119,6 +128,7 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
         metadata.add_extensions("classification");
         metadata.add_extensions("model_configuration");
         metadata.add_extensions("statistics");
+        metadata.add_extensions("logging");
         return absl::OkStatus();
       });
 }
@@ -200,6 +210,23 @@ ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* con
                                                       ByteBuffer* response) {
   return Answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
       context, request, response, [&](const auto& asked, auto& index) { return FillIndex(*context, asked, index); });
+}
+
+Status InferenceService::FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,
+                                         inference::LogSettingsResponse& response) const {
+  if (!request.settings().empty()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, "LogSettings"));
+    SWIZZLE_RETURN_IF_ERROR(ApplyLogSettings(request));
+  }
+  response = DescribeLogSettings();
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* InferenceService::LogSettings(CallbackServerContext* context, const ByteBuffer* request,
+                                                  ByteBuffer* response) {
+  return Answer<inference::LogSettingsRequest, inference::LogSettingsResponse>(
+      context, request, response,
+      [&](const auto& asked, auto& settings) { return FillLogSettings(*context, asked, settings); });
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

@@ -42,6 +42,9 @@ class InferenceService final : public UnservedMethods {
   // ServerReady says no from now on; everything else goes on.
   void AnnounceShutdown() { ready_allowed_.store(false, std::memory_order_relaxed); }
 
+  // From now on calls that change the server (control) are taken of everybody; at first, of tokens of that class alone.
+  void AllowControl() { control_allowed_.store(true, std::memory_order_relaxed); }
+
   // New inferences are answered UNAVAILABLE from now on. Streams get the answers to what was read of them, and end.
   void RefuseInferences() {
     calls_.refusing.store(true, std::memory_order_relaxed);
@@ -69,6 +72,8 @@ class InferenceService final : public UnservedMethods {
   Unary* ModelConfig(Context* context, const Bytes* request, Bytes* response) override;
   Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
   Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
+  // Without settings these two read, which is metadata; with some they change them, which is control.
+  Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
@@ -76,6 +81,8 @@ class InferenceService final : public UnservedMethods {
  private:
   // UNAVAILABLE while models are loaded.
   StatusOr<const ModelRepository*> Repository() const;
+  // Whether who calls may change the server: the one place that asks, of RPCs that read as well.
+  Status CheckControl(const Context& context, const char* method) const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
   // Whether who calls may use the model, there or not.
   Status CheckModel(const Context& context, std::string_view model) const;
@@ -84,11 +91,13 @@ class InferenceService final : public UnservedMethods {
   Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
   Status FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
+  Status FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,
+                         inference::LogSettingsResponse& response) const;
   Status FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;
-  std::atomic<bool> ready_allowed_ = true;
+  std::atomic<bool> ready_allowed_ = true, control_allowed_ = false;
   InferCalls calls_;
 };
 

@@ -53,8 +53,4 @@ UnservedMethods::Unary* UnservedMethods::TraceSetting(Context* context, const By
   return Refuse(context, "TraceSetting");
 }
 
-UnservedMethods::Unary* UnservedMethods::LogSettings(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "LogSettings");
-}
-
 }  // namespace swizzle

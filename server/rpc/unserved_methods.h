@@ -24,7 +24,6 @@ class UnservedMethods : public RawInferenceService {
   Unary* CudaSharedMemoryRegister(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) override;
   Unary* TraceSetting(Context* context, const Bytes*, Bytes*) override;
-  Unary* LogSettings(Context* context, const Bytes*, Bytes*) override;
 };
 
 }  // namespace swizzle

@@ -4,6 +4,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,56 @@ namespace {
 // Of gRPC's warnings, which who connects can cause.
 constexpr int kGrpcEventsASecond = 10;
 
-std::atomic<LogFormat> log_format{LogFormat::kText};
+// What each line looks up. The four are changed one after the other: a line goes by the old or the new of each.
+struct LiveSettings {
+  std::atomic<LogFormat> format = LogFormat::kText;
+  std::atomic<bool> error = true, warning = true, info = true;
+  std::atomic<uint32_t> verbose_level = 0;
+
+  void Store(const LogSettings& settings) {
+    format = settings.format;
+    error = settings.error;
+    warning = settings.warning;
+    info = settings.info;
+    verbose_level = settings.verbose_level;
+  }
+  bool Has(LogLevel level) const {
+    switch (level) {
+      case LogLevel::kDebug:
+        return verbose_level > 0;
+      case LogLevel::kInfo:
+        return info;
+      case LogLevel::kWarning:
+        return warning;
+      case LogLevel::kError:
+        return error;
+    }
+    return true;
+  }
+};
+
+LiveSettings live;
+LogSettings first;
+
+// One for each format, by LogFormat; empty before InitLogging. All write to standard error, a line at a time.
+std::array<std::shared_ptr<spdlog::logger>, 3> loggers;
+
+spdlog::logger& LoggerOf(LogFormat format) {
+  const auto& logger = loggers[static_cast<size_t>(format)];
+  return logger == nullptr ? *spdlog::default_logger_raw() : *logger;
+}
+
+const char* PatternOf(LogFormat format) {
+  switch (format) {
+    case LogFormat::kText:
+      return "%Y-%m-%d %H:%M:%S.%e %^%-7l%$ %v";
+    case LogFormat::kJson:
+      return R"({"time":"%Y-%m-%dT%H:%M:%S.%f%z","level":"%l",%v})";
+    case LogFormat::kIsoText:
+      return "%Y-%m-%dT%H:%M:%S.%e%z %^%-7l%$ %v";
+  }
+  return "%v";
+}
 
 // Whatever bytes `text` holds, the result is a valid JSON string.
 std::string JsonString(std::string_view text) {
@@ -71,22 +121,41 @@ std::string FormatLogEvent(LogFormat format, std::string_view message, std::init
 }
 
 void InitLogging(LogFormat format, LogLevel level) {
-  log_format = format;
-  auto logger = std::make_shared<spdlog::logger>("swizzle", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_level(SpdlogLevel(level));
-  logger->set_pattern(format == LogFormat::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%f%z","level":"%l",%v})"
-                                                 : "%Y-%m-%d %H:%M:%S.%e %^%-7l%$ %v");
-  logger->flush_on(spdlog::level::debug);
-  spdlog::set_default_logger(std::move(logger));
+  for (const LogFormat each : {LogFormat::kText, LogFormat::kJson, LogFormat::kIsoText}) {
+    auto logger = std::make_shared<spdlog::logger>("swizzle", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    logger->set_level(spdlog::level::debug);
+    logger->set_pattern(PatternOf(each));
+    logger->flush_on(spdlog::level::debug);
+    loggers[static_cast<size_t>(each)] = std::move(logger);
+  }
+  spdlog::set_default_logger(loggers[static_cast<size_t>(format)]);
+  first = {.format = format,
+           .error = true,
+           .warning = level <= LogLevel::kWarning,
+           .info = level <= LogLevel::kInfo,
+           .verbose_level = level <= LogLevel::kDebug ? 1u : 0u};
+  live.Store(first);
   gpr_set_log_function(LogGrpc);
 }
 
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
-  spdlog::logger& logger = *spdlog::default_logger_raw();
-  if (!logger.should_log(SpdlogLevel(level))) return;
-  logger.log(SpdlogLevel(level), "{}", FormatLogEvent(log_format, message, fields));
+LogSettings CurrentLogSettings() {
+  return {.format = live.format,
+          .error = live.error,
+          .warning = live.warning,
+          .info = live.info,
+          .verbose_level = live.verbose_level};
 }
 
-void FlushLog() { spdlog::default_logger_raw()->flush(); }
+LogSettings FirstLogSettings() { return first; }
+
+void ChangeLogSettings(const LogSettings& settings) { live.Store(settings); }
+
+void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
+  if (!live.Has(level)) return;
+  const LogFormat format = live.format;
+  LoggerOf(format).log(SpdlogLevel(level), "{}", FormatLogEvent(format, message, fields));
+}
+
+void FlushLog() { LoggerOf(live.format).flush(); }
 
 }  // namespace swizzle

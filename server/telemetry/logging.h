@@ -1,8 +1,8 @@
 // The server's log: one line an event, on standard error, as text or as JSON.
 //
 // An event is a fixed message and named fields: `model loaded model=mobilenet version=1 layers=28`, or
-// `{"time":"...","level":"info","message":"model loaded","model":"mobilenet",...}`. Thread-safe after InitLogging.
-// spdlog is included only by logging.cc.
+// `{"time":"...","level":"info","message":"model loaded","model":"mobilenet",...}`. Thread-safe after InitLogging. What
+// is written may be changed at any time; a line is of one format throughout. spdlog is included only by logging.cc.
 #ifndef SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
 #define SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
 
@@ -15,7 +15,7 @@
 
 namespace swizzle {
 
-enum class LogFormat { kText, kJson };
+enum class LogFormat { kText, kJson, kIsoText };  // the last: as text, with times as ISO 8601 writes them
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Numbers stay numbers in JSON.
@@ -30,8 +30,22 @@ struct LogField {
   bool is_number = false;
 };
 
+// Which events are written, and how.
+struct LogSettings {
+  LogFormat format = LogFormat::kText;
+  bool error = true, warning = true, info = true;
+  uint32_t verbose_level = 0;  // 0: no events for debugging, any other: all
+
+  friend bool operator==(const LogSettings&, const LogSettings&) = default;
+};
+
 // Sets the process's log up; the first thing main does. Messages of gRPC's own go to the same log.
 void InitLogging(LogFormat format, LogLevel level);
+
+LogSettings CurrentLogSettings();
+// What the process was started with.
+LogSettings FirstLogSettings();
+void ChangeLogSettings(const LogSettings& settings);
 
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 

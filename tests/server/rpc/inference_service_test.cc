@@ -43,7 +43,7 @@ TEST_F(InferenceServiceTest, IsLiveAndReadyAndSaysWhatItIs) {
   ASSERT_TRUE(Call(&Stub::ServerMetadata, inference::ServerMetadataRequest(), metadata).ok());
   EXPECT_EQ(metadata.name(), "swizzle");
   EXPECT_FALSE(metadata.version().empty());
-  EXPECT_THAT(metadata.extensions(), ElementsAre("classification", "model_configuration", "statistics"));
+  EXPECT_THAT(metadata.extensions(), ElementsAre("classification", "model_configuration", "statistics", "logging"));
 }
 
 TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {
@@ -295,7 +295,6 @@ TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
   EXPECT_UNSERVED(CudaSharedMemoryRegister);
   EXPECT_UNSERVED(CudaSharedMemoryUnregister);
   EXPECT_UNSERVED(TraceSetting);
-  EXPECT_UNSERVED(LogSettings);
 }
 
 // A service on a repository of its own, without the server around it.
