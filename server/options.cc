@@ -35,6 +35,14 @@ std::string CheckAddress(const std::string& address) {
   return "'" + address + "' is not HOST:PORT with a port from 0 to 65535";
 }
 
+std::string CheckEndpoint(const std::string& url) {
+  constexpr std::string_view kScheme = "http://";
+  const std::string wrong = "'" + url + "' is not http://HOST:PORT with a port from 1 to 65535";
+  if (!url.starts_with(kScheme)) return wrong;
+  const std::string address = url.substr(kScheme.size());
+  return CheckAddress(address).empty() && !address.ends_with(":0") ? "" : wrong;
+}
+
 // Where the server listens and what it serves.
 void AddServing(CLI::App& app, ServerOptions& options) {
   app.add_option("--model-repository", options.model_repository,
@@ -213,6 +221,28 @@ void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
   seconds.Add("--handshake-timeout", limits.handshake_timeout, 0.001, "Time for a new connection to begin as HTTP/2");
 }
 
+// What is told of requests.
+void AddSampling(CLI::App& app, SamplingOptions& options) {
+  const auto share = CLI::Range(0.0, 1.0);
+  app.add_option("--request-log-rate", options.request_log_rate,
+                 "Share of requests of which the log has a line of JSON; 100 lines a second at most")
+      ->type_name("SHARE")
+      ->capture_default_str()
+      ->check(share);
+  CLI::Option* const endpoint =
+      app.add_option(
+             "--trace-endpoint", options.trace_endpoint,
+             "Collector, as http://HOST:PORT, that OpenTelemetry's traces are sent to, by OTLP over gRPC: of requests "
+             "that their caller records (W3C's traceparent), and of a share of others")
+          ->type_name("URL")
+          ->check(CheckEndpoint);
+  app.add_option("--trace-rate", options.trace_rate, "Share of the requests without traceparent that are traced")
+      ->type_name("SHARE")
+      ->capture_default_str()
+      ->check(share)
+      ->needs(endpoint);
+}
+
 // What does not concern models.
 void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) {
   AddNumber<int64_t>(app, "--memory-limit", options.memory_limit, "BYTES", 0, kMaxBytes,
@@ -258,6 +288,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddServerLimits(app, line.options.rpc, seconds);
   AddReadiness(app, ready);
   AddSecurity(app, line.options);
+  AddSampling(app, line.options.sampling);
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
@@ -272,6 +303,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     line.text = Concat("swizzle-server: ", error.what(), " (--help lists all flags)\n");
   }
   seconds.Store();
+  std::string& endpoint = line.options.sampling.trace_endpoint;
+  endpoint.erase(0, endpoint.rfind('/') + 1);  // gRPC is given HOST:PORT
   line.options.drain_delay = absl::Seconds(drain_seconds);
   line.options.tuning_budget = absl::Seconds(tuning_seconds);
   if (auto rule = ParseReadyRule(ready); rule.ok()) line.options.ready = *std::move(rule);

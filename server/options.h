@@ -12,6 +12,7 @@
 #include "server/rpc/rpc_limits.h"
 #include "server/security/tls_certificates.h"
 #include "server/telemetry/logging.h"
+#include "server/tracing/request_sampler.h"
 
 namespace swizzle {
 
@@ -37,6 +38,7 @@ struct ServerOptions {
   int64_t memory_limit = 0;   // bytes; 0: what control groups and the machine leave
   int64_t max_run_bytes = 0;  // of models in regions, or node by node; 0: what is left of that
   bool triton_metrics = false;  // metrics by Triton's names as well
+  SamplingOptions sampling;     // what is logged of requests, and traced
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   bool allows_control = false;  // calls that change the server; no flag, while they have no listener of their own

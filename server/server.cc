@@ -51,6 +51,9 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(400);
 // where it lacks threads waits for ever.
 constexpr absl::Duration kMostSilence = absl::Minutes(1), kMostFarewell = absl::Seconds(3);
 
+// How long traces that wait for their collector may take at the end.
+constexpr absl::Duration kTraceTime = absl::Seconds(1);
+
 // How long the tuner may take to end what it measures, or saves.
 constexpr absl::Duration kTunerTime = absl::Seconds(1);
 
@@ -176,7 +179,9 @@ Status Server::ReadCredentials(const ServerOptions& options) {
 
 Server::~Server() {
   Drain();
-  if (metrics_ != nullptr) metrics_->ShowClientLoad(nullptr);  // what it asks goes before the metrics do
+  if (metrics_ == nullptr) return;
+  metrics_->ShowClientLoad(nullptr);  // what these ask goes before the metrics do
+  metrics_->ShowSampled(nullptr);
 }
 
 Status Server::Listen(const ServerOptions& options) {
@@ -192,6 +197,7 @@ Status Server::Listen(const ServerOptions& options) {
   service_ = std::make_unique<InferenceService>(limits);
   service_->AskAboutModels(*authorization_);
   if (options.allows_control) service_->AllowControl();
+  StartSampling(options.sampling);
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(
       UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},
@@ -218,6 +224,14 @@ Status Server::Listen(const ServerOptions& options) {
        {"tokens", authorization_->asks_for_tokens() ? "yes" : "no"},
        {"goaway", CanSayGoaway() ? "yes" : "no"}});
   return absl::OkStatus();
+}
+
+void Server::StartSampling(const SamplingOptions& options) {
+  if (options.any()) {
+    sampler_ = std::make_unique<RequestSampler>(options);
+    service_->Sample(*sampler_);
+  }
+  metrics_->ShowSampled([this] { return sampler_ == nullptr ? SampledCounts() : sampler_->counts(); });
 }
 
 ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
@@ -411,6 +425,10 @@ void Server::Drain(const StepLimit& limit) {
   }
   grpc_->EndConnections();
   grpc_->Shutdown(kFarewell);
+  if (sampler_ != nullptr) {
+    limit(kTraceTime + kMostFarewell, kDrained);
+    sampler_->Stop(kTraceTime);
+  }
   upkeep_ = nullptr;
   greed_watch_ = nullptr;
 }

@@ -32,6 +32,7 @@
 #include "server/shutdown_signals.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/periodic.h"
+#include "server/tracing/request_sampler.h"
 
 namespace swizzle {
 
@@ -85,6 +86,7 @@ class Server {
   void PublishHealthOfAll(bool serving);
 
   void LoseDevice(const Status& status);
+  void StartSampling(const SamplingOptions& options);
   void StartUpkeep();
   void PublishLife();
   void EndGreedyConnections();
@@ -100,6 +102,7 @@ class Server {
   std::unique_ptr<ModelRepository> repository_;
   bool ready_ = false;  // as published
   HealthService health_;
+  std::unique_ptr<RequestSampler> sampler_;  // null: no request is logged or traced; before the service that asks it
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<ConnectionEnds> connection_ends_;
   std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU

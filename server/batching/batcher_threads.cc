@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/batching/batch_samples.h"
 #include "server/batching/batcher_impl.h"
 #include "server/telemetry/containment.h"
 
@@ -205,6 +206,7 @@ Status BatcherImpl::Execute(Batch& batch, int executor) {
     batch.MakeItems();
     SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));
     RecordSuccess(batch, times);
+    TellSamples(batch, times);
     batch.first_of_shape = times.first_of_shape;
     for (size_t i = 0; i < batch.requests.size(); ++i) {
       Result& result = batch.results[i];

@@ -13,6 +13,8 @@
 
 namespace swizzle {
 
+struct SampledRequest;  // server/tracing
+
 // Move-only. Already validated against the model's specification.
 struct Request {
   std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; views into `owner`'s memory
@@ -25,6 +27,7 @@ struct Request {
   Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
   int level = 1;                                 // of priority; 1 is the first to be served
   Instant late_at = Instant::InfiniteFuture();   // not started by then: it goes behind others of its level
+  SampledRequest* sample = nullptr;              // is told how the batch went; null: nobody asks
 };
 
 struct Result {

@@ -9,6 +9,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/classification.h"
+#include "server/rpc/request_headers.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
@@ -86,6 +87,9 @@ std::string InferCall::Id() const {
 }
 
 Status InferCall::Begin() {
+  if (calls_.sampler != nullptr) {
+    sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return HeaderOf(context_, name); });
+  }
   SWIZZLE_RETURN_IF_ERROR(Hold(received_.wire_bytes()));
   if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
     Take();
@@ -114,6 +118,7 @@ Status InferCall::Submit() {
   if (cancelled_.load()) return absl::CancelledError("the call was cancelled");
   deadline_ = std::min(DeadlineOf(context_, calls_.clock), start_ + calls_.limits.max_deadline);
   SWIZZLE_RETURN_IF_ERROR(Read());
+  if (sample_ != nullptr) sample_->SetId(request_->id());
   if (calls_.refusing.load(std::memory_order_relaxed)) {
     serving_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
     return MakeError(StatusCode::kUnavailable, "the server is shutting down");
@@ -127,6 +132,7 @@ Status InferCall::Submit() {
   request.staged = serving_->model->Stage(request.inputs);
   request.deadline = std::min(request.deadline, deadline_);
   request.connection = peer_;
+  if (sample_ != nullptr) sample_->Attach(request);
   SWIZZLE_ASSIGN_OR_RETURN(
       const Ticket ticket,
       serving_->batcher->Submit(std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
@@ -264,6 +270,9 @@ void InferCall::DropRequest() {
 // The last thing done with this call: it may be gone from here on.
 void InferCall::Conclude(const Status& status) {
   if (serving_ != nullptr) serving_->metrics->RecordRequest(status.code(), calls_.clock.Now() - start_);
+  if (sample_ != nullptr) {
+    calls_.sampler->End(std::move(sample_), serving_ == nullptr ? nullptr : &spec(), status.code(), calls_.clock.Now());
+  }
   End(status);
 }
 

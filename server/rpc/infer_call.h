@@ -30,6 +30,7 @@
 #include "server/security/authorization.h"
 #include "server/threading/clock.h"
 #include "server/threading/task_threads.h"
+#include "server/tracing/request_sampler.h"
 
 namespace swizzle {
 
@@ -60,6 +61,7 @@ struct InferCalls {
   CancelledCalls cancelled;
   UnfinishedCalls unfinished;  // of connections, while there are many
   InferStreams streams;
+  RequestSampler* sampler = nullptr;  // null: no request is logged or traced
   TaskThreads decoders;  // last: they use all of the above
 };
 
@@ -158,6 +160,7 @@ class InferCall {
   uint64_t peer_ = 0;  // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();
   std::vector<RequestedOutput> outputs_;
+  std::unique_ptr<SampledRequest> sample_;  // null: it is neither logged nor traced
   bool parsed_ = false, malformed_ = false;
   std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
   std::atomic<bool> cancelled_ = false;

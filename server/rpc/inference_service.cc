@@ -9,6 +9,7 @@
 #include "server/rpc/model_description.h"
 #include "server/rpc/received_message.h"
 #include "server/rpc/stream_infer.h"
+#include "server/rpc/trace_settings.h"
 #include "server/rpc/unary_infer.h"
 #include "server/telemetry/containment.h"
 
@@ -129,6 +130,7 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
         metadata.add_extensions("model_configuration");
         metadata.add_extensions("statistics");
         metadata.add_extensions("logging");
+        metadata.add_extensions("trace");
         return absl::OkStatus();
       });
 }
@@ -210,6 +212,26 @@ ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* con
                                                       ByteBuffer* response) {
   return Answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
       context, request, response, [&](const auto& asked, auto& index) { return FillIndex(*context, asked, index); });
+}
+
+Status InferenceService::FillTraceSetting(const Context& context, const inference::TraceSettingRequest& request,
+                                          inference::TraceSettingResponse& response) const {
+  TraceSampling* const sampling = calls_.sampler == nullptr ? nullptr : calls_.sampler->trace_sampling();
+  if (!request.settings().empty()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, "TraceSetting"));
+    SWIZZLE_RETURN_IF_ERROR(ApplyTraceSettings(request, sampling));
+  } else if (!request.model_name().empty()) {
+    SWIZZLE_RETURN_IF_ERROR(Find(request.model_name(), "").status());
+  }
+  response = DescribeTraceSettings(sampling);
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* InferenceService::TraceSetting(CallbackServerContext* context, const ByteBuffer* request,
+                                                   ByteBuffer* response) {
+  return Answer<inference::TraceSettingRequest, inference::TraceSettingResponse>(
+      context, request, response,
+      [&](const auto& asked, auto& settings) { return FillTraceSetting(*context, asked, settings); });
 }
 
 Status InferenceService::FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,

@@ -45,6 +45,9 @@ class InferenceService final : public UnservedMethods {
   // From now on calls that change the server (control) are taken of everybody; at first, of tokens of that class alone.
   void AllowControl() { control_allowed_.store(true, std::memory_order_relaxed); }
 
+  // Of the inferences from now on some are logged and traced. Outlives the service. REQUIRES: no call has come yet.
+  void Sample(RequestSampler& sampler) { calls_.sampler = &sampler; }
+
   // New inferences are answered UNAVAILABLE from now on. Streams get the answers to what was read of them, and end.
   void RefuseInferences() {
     calls_.refusing.store(true, std::memory_order_relaxed);
@@ -73,6 +76,7 @@ class InferenceService final : public UnservedMethods {
   Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
   Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
   // Without settings these two read, which is metadata; with some they change them, which is control.
+  Unary* TraceSetting(Context* context, const Bytes* request, Bytes* response) override;
   Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
@@ -91,6 +95,8 @@ class InferenceService final : public UnservedMethods {
   Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
   Status FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
+  Status FillTraceSetting(const Context& context, const inference::TraceSettingRequest& request,
+                          inference::TraceSettingResponse& response) const;
   Status FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,
                          inference::LogSettingsResponse& response) const;
   Status FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,

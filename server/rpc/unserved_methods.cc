@@ -49,8 +49,4 @@ UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryUnregister(Context* con
   return Refuse(context, "CudaSharedMemoryUnregister");
 }
 
-UnservedMethods::Unary* UnservedMethods::TraceSetting(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "TraceSetting");
-}
-
 }  // namespace swizzle

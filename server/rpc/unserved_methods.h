@@ -23,7 +23,6 @@ class UnservedMethods : public RawInferenceService {
   Unary* CudaSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryRegister(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) override;
-  Unary* TraceSetting(Context* context, const Bytes*, Bytes*) override;
 };
 
 }  // namespace swizzle

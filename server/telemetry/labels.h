@@ -96,6 +96,17 @@ enum class TuningState : uint8_t {
   kFailed,     // the plan that was loaded runs on
 };
 
+// What became of a line of the request log.
+enum class LineOutcome : uint8_t { kWritten, kDropped };
+
+// What became of a trace's spans.
+enum class SpanOutcome : uint8_t {
+  kExported,      // the collector has them
+  kQueueFull,     // there was no room for them
+  kNotDelivered,  // the collector was not there, or did not answer
+  kRejected,      // it did not want them
+};
+
 // Why a request failed, as Triton tells it.
 enum class TritonFailure : uint8_t { kRejected, kCanceled, kBackend, kOther };
 
@@ -132,6 +143,11 @@ inline constexpr std::array<std::string_view, 3> kLabelValues<WeightBytes> = {"d
 template <>
 inline constexpr std::array<std::string_view, 5> kLabelValues<TuningState> = {"off", "waiting", "measuring", "done",
                                                                               "failed"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<LineOutcome> = {"written", "dropped"};
+template <>
+inline constexpr std::array<std::string_view, 4> kLabelValues<SpanOutcome> = {"exported", "queue_full", "not_delivered",
+                                                                              "rejected"};
 template <>
 inline constexpr std::array<std::string_view, 4> kLabelValues<TritonFailure> = {"REJECTED", "CANCELED", "BACKEND",
                                                                                 "OTHER"};

@@ -109,7 +109,7 @@ void LogGrpc(gpr_log_func_args* args) {
 
 }  // namespace
 
-std::string FormatLogEvent(LogFormat format, std::string_view message, std::initializer_list<LogField> fields) {
+std::string FormatLogEvent(LogFormat format, std::string_view message, std::span<const LogField> fields) {
   const bool json = format == LogFormat::kJson;
   std::string line = json ? "\"message\":" + JsonString(message) : std::string(message);
   for (const LogField& field : fields) {
@@ -154,6 +154,10 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
   if (!live.Has(level)) return;
   const LogFormat format = live.format;
   LoggerOf(format).log(SpdlogLevel(level), "{}", FormatLogEvent(format, message, fields));
+}
+
+void LogRecord(std::string_view message, std::span<const LogField> fields) {
+  LoggerOf(LogFormat::kJson).log(spdlog::level::info, "{}", FormatLogEvent(LogFormat::kJson, message, fields));
 }
 
 void FlushLog() { LoggerOf(live.format).flush(); }

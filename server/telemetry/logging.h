@@ -7,7 +7,9 @@
 #define SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
 
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -49,11 +51,17 @@ void ChangeLogSettings(const LogSettings& settings);
 
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
+// A line of a log of its own beside the events: always written, and always JSON.
+void LogRecord(std::string_view message, std::span<const LogField> fields);
+
 // Returns once all that was logged is written.
 void FlushLog();
 
 // The line without time and level, as Log writes it. Text values with spaces or quotes are quoted.
-std::string FormatLogEvent(LogFormat format, std::string_view message, std::initializer_list<LogField> fields);
+std::string FormatLogEvent(LogFormat format, std::string_view message, std::span<const LogField> fields);
+inline std::string FormatLogEvent(LogFormat format, std::string_view message, std::initializer_list<LogField> fields) {
+  return FormatLogEvent(format, message, std::span(fields.begin(), fields.size()));
+}
 
 }  // namespace swizzle
 

@@ -60,6 +60,8 @@ inline constexpr MetricLabel kMemoryUse = {"to", kLabelValues<MemoryUse>};
 inline constexpr MetricLabel kCallState = {"state", kLabelValues<CallState>};
 inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
 inline constexpr MetricLabel kGpuUuid = {"gpu_uuid"};
+inline constexpr MetricLabel kLineOutcome = {"outcome", kLabelValues<LineOutcome>};
+inline constexpr MetricLabel kSpanOutcome = {"outcome", kLabelValues<SpanOutcome>};
 inline constexpr MetricLabel kTritonFailure = {"reason", kLabelValues<TritonFailure>};
 inline constexpr MetricLabel kWeightBytes = {"kind", kLabelValues<WeightBytes>};
 
@@ -217,6 +219,19 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "Memory that they may hold: --max-run-bytes, or what was left for them when the last such model was loaded; 0: "
      "there is no limit."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
+
+    // The request log and traces; asked for at each scrape.
+    {"swizzle_request_log_lines_total",
+     kCounter,
+     {kLineOutcome},
+     "Requests that were chosen for the request log (--request-log-rate): written, or dropped, because there were more "
+     "than 100 in a second or standard error is not read."},
+    {"swizzle_trace_spans_total",
+     kCounter,
+     {kSpanOutcome},
+     "Spans of traces (--trace-endpoint): exported, or lost: queue_full (more than could wait), not_delivered (the "
+     "collector is gone or slow), rejected (by the collector)."},
+    {"swizzle_trace_export_failures_total", kCounter, {}, "Calls to the collector of traces that failed."},
 
     // What Triton calls it, with --metrics-compat=triton; asked for at each scrape.
     {"nv_inference_request_success", kCounter, {kModel, kVersion}, "Requests answered OK."},

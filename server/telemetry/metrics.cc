@@ -45,6 +45,7 @@ class PrometheusMetrics final : public Metrics {
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
   void AskForTokens(const Authorization& authorization) override { authorization_ = &authorization; }
+  void ShowSampled(std::function<SampledCounts()> ask) override { sampled_.Ask(std::move(ask)); }
   void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) override { sensors_.Ask(std::move(sensors)); }
   void ShowTritonNames() override { shows_triton_ = true; }
   void SetLive(bool live) override { live_ = live; }
@@ -62,6 +63,7 @@ class PrometheusMetrics final : public Metrics {
     for (auto& family : CollectProcessMetrics()) families.push_back(std::move(family));
     for (auto& family : gpus_.Collect()) families.push_back(std::move(family));
     for (auto& family : clients_.Collect()) families.push_back(std::move(family));
+    for (auto& family : sampled_.Collect()) families.push_back(std::move(family));
     for (auto& family : sensors_.Collect(shows_triton_)) families.push_back(std::move(family));
     if (shows_triton_) {
       for (auto& family : triton_.Collect()) families.push_back(std::move(family));
@@ -113,6 +115,7 @@ class PrometheusMetrics final : public Metrics {
   GpuSensorMetrics sensors_;
   ClientMetrics clients_;
   std::atomic<const Authorization*> authorization_ = nullptr;  // null: everybody may see everything
+  SampledMetrics sampled_;
   TritonMetrics triton_{registry_};
   std::atomic<bool> shows_triton_ = false;
   std::atomic<bool> live_ = true;

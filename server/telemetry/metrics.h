@@ -121,6 +121,13 @@ struct ClientLoad {
   CredentialLoad credentials;
 };
 
+// What became of requests that were chosen for the request log and for traces.
+struct SampledCounts {
+  std::array<int64_t, kLabelValues<LineOutcome>.size()> lines = {};  // by LineOutcome
+  std::array<int64_t, kLabelValues<SpanOutcome>.size()> spans = {};  // by SpanOutcome
+  int64_t export_failures = 0;
+};
+
 struct GpuMemory {
   std::string device;  // "cuda:0"
   DeviceMemory memory;
@@ -143,6 +150,7 @@ class Metrics {
   virtual void ShowClientLoad(std::function<ClientLoad()> ask) = 0;
   // Metrics are for tokens of their class from now on, and so is why a server is not ready. It outlives this.
   virtual void AskForTokens(const Authorization& authorization) = 0;
+  virtual void ShowSampled(std::function<SampledCounts()> ask) = 0;
   // Null: there are none.
   virtual void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) = 0;
   // From now on what models and GPUs do is exposed by Triton's names as well.

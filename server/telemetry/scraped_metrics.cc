@@ -150,4 +150,18 @@ std::vector<prometheus::MetricFamily> ClientMetrics::Collect() const {
   return families;
 }
 
+void SampledMetrics::Ask(std::function<SampledCounts()> ask) {
+  const MutexLock lock(mutex_);
+  ask_ = std::move(ask);
+}
+
+std::vector<prometheus::MetricFamily> SampledMetrics::Collect() const {
+  const MutexLock lock(mutex_);
+  if (!ask_) return {};
+  const SampledCounts counts = ask_();
+  return {ByLabel<"swizzle_request_log_lines_total", LineOutcome>(counts.lines),
+          ByLabel<"swizzle_trace_spans_total", SpanOutcome>(counts.spans),
+          Single<"swizzle_trace_export_failures_total">(static_cast<double>(counts.export_failures))};
+}
+
 }  // namespace swizzle

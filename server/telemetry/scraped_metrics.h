@@ -51,6 +51,17 @@ class ClientMetrics {
   std::function<ClientLoad()> ask_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Thread-safe.
+class SampledMetrics {
+ public:
+  void Ask(std::function<SampledCounts()> ask);
+  std::vector<prometheus::MetricFamily> Collect() const;  // none before Ask
+
+ private:
+  mutable Mutex mutex_;
+  std::function<SampledCounts()> ask_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_

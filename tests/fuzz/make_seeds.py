@@ -227,6 +227,21 @@ def infer_requests():
     return {name: message.SerializeToString() for name, message in messages.items()}
 
 
+def setting_changes():
+    """What settings_fuzz reads: a byte that says what it is, and headers or a message."""
+    traces = service_pb2.TraceSettingRequest()
+    for name, values in {'trace_level': ['TIMESTAMPS'], 'trace_rate': ['100'], 'trace_count': ['-1'],
+                         'log_frequency': ['0'], 'trace_mode': ['opentelemetry'], 'trace_file': []}.items():
+        traces.settings[name].value.extend(values)
+    log = service_pb2.LogSettingsRequest()
+    log.settings['log_info'].bool_param = True
+    log.settings['log_verbose_level'].uint32_param = 1
+    log.settings['log_format'].string_param = 'ISO8601'
+    log.settings['log_file'].string_param = ''
+    return {'context': b'\0' + b'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\nvendor=1',
+            'traces': b'\1' + traces.SerializeToString(), 'log': b'\2' + log.SerializeToString()}
+
+
 def write_arrays(directory):
     arrays = {'layer/weight': numpy.arange(6, dtype='<f4').reshape(2, 3), 'whole': numpy.array([1, -2], '<i8'),
               'none': numpy.zeros((0, 3), '<f2'), 'scalar': numpy.array(True)}
@@ -243,7 +258,8 @@ def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
     directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'regions_fuzz', 'packed_fuzz',
                                                   'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
-                                                  'http_fuzz', 'model_infer_fuzz', 'npz_fuzz')}
+                                                  'http_fuzz', 'model_infer_fuzz', 'npz_fuzz',
+                                                  'settings_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
@@ -255,7 +271,8 @@ def main():
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
     for name, text in CONFIGS.items():
         (directories['config_fuzz'] / name).write_text(text)
-    for target, seeds in (('http_fuzz', HTTP), ('model_infer_fuzz', infer_requests())):
+    for target, seeds in (('http_fuzz', HTTP), ('model_infer_fuzz', infer_requests()),
+                          ('settings_fuzz', setting_changes())):
         for name, content in seeds.items():
             (directories[target] / name).write_bytes(content)
 

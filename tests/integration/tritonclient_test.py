@@ -168,7 +168,7 @@ def test_repository_index_lists_models_and_their_states(client):
 
 
 def test_what_comes_later_is_unimplemented(client):
-    for call in (client.get_system_shared_memory_status, client.get_trace_settings):
+    for call in (client.get_system_shared_memory_status, client.get_cuda_shared_memory_status):
         with pytest.raises(InferenceServerException) as raised:
             call()
         assert 'UNIMPLEMENTED' in raised.value.status()

@@ -32,14 +32,32 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(line.options.ready.who, ReadyRule::Who::kAll);
   EXPECT_EQ(line.options.log_format, LogFormat::kText);
   EXPECT_EQ(line.options.log_level, LogLevel::kInfo);
+  EXPECT_FALSE(line.options.triton_metrics);
+  EXPECT_FALSE(line.options.sampling.any());
 }
 
 TEST(ParseCommandLine, EveryFlagIsTakenOver) {
-  const CommandLine line =
-      Parse({"--model-repository", "/m", "--grpc-address=[::1]:0", "--metrics-address=localhost:65535", "--device=cpu",
-             "--port-file=/p", "--threads=3", "--pin-threads=off", "--tune=before-ready", "--tuning-budget=0.5",
-             "--weight-budget=1.5", "--tuning-cache=/t", "--ready=bert,resnet", "--drain-delay=2.5",
-             "--max-message-bytes=1024", "--log-format=json", "--log-level=warning"});
+  const CommandLine line = Parse({"--model-repository",
+                                  "/m",
+                                  "--grpc-address=[::1]:0",
+                                  "--metrics-address=localhost:65535",
+                                  "--device=cpu",
+                                  "--port-file=/p",
+                                  "--threads=3",
+                                  "--pin-threads=off",
+                                  "--tune=before-ready",
+                                  "--tuning-budget=0.5",
+                                  "--weight-budget=1.5",
+                                  "--tuning-cache=/t",
+                                  "--ready=bert,resnet",
+                                  "--drain-delay=2.5",
+                                  "--max-message-bytes=1024",
+                                  "--log-format=json",
+                                  "--log-level=warning",
+                                  "--metrics-compat=triton",
+                                  "--request-log-rate=0.5",
+                                  "--trace-endpoint=http://collector:4317",
+                                  "--trace-rate=0.25"});
   ASSERT_FALSE(line.exit_code) << line.text;
   EXPECT_EQ(line.options.grpc_address, "[::1]:0");
   EXPECT_EQ(line.options.metrics_address, "localhost:65535");
@@ -57,6 +75,10 @@ TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   EXPECT_EQ(line.options.rpc.max_message_bytes, 1024);
   EXPECT_EQ(line.options.log_format, LogFormat::kJson);
   EXPECT_EQ(line.options.log_level, LogLevel::kWarning);
+  EXPECT_TRUE(line.options.triton_metrics);
+  EXPECT_EQ(line.options.sampling.request_log_rate, 0.5);
+  EXPECT_EQ(line.options.sampling.trace_endpoint, "collector:4317");
+  EXPECT_EQ(line.options.sampling.trace_rate, 0.25);
 }
 
 TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
@@ -83,6 +105,11 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
       {{"--model-repository=/m", "--max-message-bytes=1"}, "--max-message-bytes"},
       {{"--model-repository=/m", "--log-format=xml"}, "xml"},
       {{"--model-repository=/m", "--log-level=loud"}, "loud"},
+      {{"--model-repository=/m", "--metrics-compat=tensorflow"}, "tensorflow"},
+      {{"--model-repository=/m", "--request-log-rate=2"}, "--request-log-rate"},
+      {{"--model-repository=/m", "--trace-endpoint=https://c:1"}, "'https://c:1' is not http://HOST:PORT"},
+      {{"--model-repository=/m", "--trace-endpoint=http://c:0"}, "'http://c:0' is not http://HOST:PORT"},
+      {{"--model-repository=/m", "--trace-rate=0.1"}, "--trace-endpoint"},
       {{"--model-repository=/m", "stray"}, "stray"},
   };
   for (const auto& test : cases) {

@@ -43,7 +43,8 @@ TEST_F(InferenceServiceTest, IsLiveAndReadyAndSaysWhatItIs) {
   ASSERT_TRUE(Call(&Stub::ServerMetadata, inference::ServerMetadataRequest(), metadata).ok());
   EXPECT_EQ(metadata.name(), "swizzle");
   EXPECT_FALSE(metadata.version().empty());
-  EXPECT_THAT(metadata.extensions(), ElementsAre("classification", "model_configuration", "statistics", "logging"));
+  EXPECT_THAT(metadata.extensions(),
+              ElementsAre("classification", "model_configuration", "statistics", "logging", "trace"));
 }
 
 TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {
@@ -294,7 +295,6 @@ TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
   EXPECT_UNSERVED(CudaSharedMemoryStatus);
   EXPECT_UNSERVED(CudaSharedMemoryRegister);
   EXPECT_UNSERVED(CudaSharedMemoryUnregister);
-  EXPECT_UNSERVED(TraceSetting);
 }
 
 // A service on a repository of its own, without the server around it.

@@ -185,6 +185,7 @@ TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
   metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowSampled([] { return SampledCounts(); });
   metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
   metrics_->ShowTritonNames();
   const std::string text = metrics_->Text();
@@ -203,6 +204,7 @@ TEST_F(MetricsTest, SamplesHaveTheLabelsOfTheTable) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
   metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowSampled([] { return SampledCounts(); });
   metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
   metrics_->ShowTritonNames();
   const std::string text = metrics_->Text();
