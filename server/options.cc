@@ -45,9 +45,12 @@ std::string CheckEndpoint(const std::string& url) {
 
 // Where the server listens and what it serves.
 void AddServing(CLI::App& app, ServerOptions& options) {
-  app.add_option("--model-repository", options.model_repository,
-                 "Directory of models: DIR/MODEL/VERSION/model.onnx, model.swz or model.safetensors")
-      ->type_name("DIR");
+  app.add_option(
+         "--model-repository", options.model_repositories,
+         "Directory of models: DIR/MODEL/VERSION/model.onnx, model.swz or model.safetensors; may be given again "
+         "for others")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   app.add_option("--grpc-address", options.grpc_address, "Where gRPC listens; port 0 takes a free one")
       ->type_name("HOST:PORT")
       ->capture_default_str()
@@ -67,7 +70,8 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->type_name("DEVICE")
       ->capture_default_str()
       ->check(CheckDevice);
-  app.add_option("--port-file", options.port_file, "Write {\"grpc\": N, \"metrics\": N} here when ready")
+  app.add_option("--port-file", options.port_file,
+                 "Write {\"grpc\": N, \"metrics\": N} here when ready, and \"control\", where there is one")
       ->type_name("FILE");
 }
 
@@ -168,6 +172,30 @@ class SecondsFlags {
   CLI::App& app_;
   std::vector<std::unique_ptr<Flag>> flags_;
 };
+
+// Who says which models serve, and where.
+void AddControl(CLI::App& app, ServerOptions& options, SecondsFlags& seconds) {
+  const std::map<std::string, ModelControl> controls = {
+      {"none", ModelControl::kNone}, {"poll", ModelControl::kPoll}, {"explicit", ModelControl::kExplicit}};
+  app.add_option("--model-control", options.model_control,
+                 "Which models serve: none, those that the directories hold at the start; poll, those that they hold, "
+                 "looked at now and then; explicit, those that calls load (--control-address)")
+      ->type_name("MODE")
+      ->transform(CLI::CheckedTransformer(controls).description(""))
+      ->default_str("none");
+  seconds.Add("--repository-poll-secs", options.poll, 0.01,
+              "With --model-control=poll, time between two looks; a folder that changes has to be the same twice");
+  app.add_option("--load-model", options.load_models,
+                 "With --model-control=explicit, a model to load at the start; may be given again; *: all")
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
+  app.add_option("--control-address", options.control_address,
+                 "Where operators load and unload models; whoever reaches it may, so let it be a loopback address")
+      ->type_name("HOST:PORT")
+      ->check(CheckAddress);
+  app.add_flag("--allow-load-overrides", options.allow_load_overrides,
+               "A call that loads a model may bring a configuration in place of its config.pbtxt");
+}
 
 template <typename Number>
 void AddNumber(CLI::App& app, const std::string& flag, Number& target, const char* unit, Number least, Number most,
@@ -284,6 +312,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddServing(app, line.options);
   AddRunning(app, line.options, tuning_seconds);
   SecondsFlags seconds(app);
+  AddControl(app, line.options, seconds);
   AddCallLimits(app, line.options.rpc, seconds);
   AddServerLimits(app, line.options.rpc, seconds);
   AddReadiness(app, ready);
@@ -292,8 +321,11 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
-    if (!line.options.list_kernels && line.options.model_repository.empty()) {
+    if (!line.options.list_kernels && line.options.model_repositories.empty()) {
       throw CLI::ValidationError("--model-repository", "say where the models are");
+    }
+    if (!line.options.load_models.empty() && line.options.model_control != ModelControl::kExplicit) {
+      throw CLI::ValidationError("--load-model", "it needs --model-control=explicit");
     }
   } catch (const CLI::Success& asked) {
     line.exit_code = 0;

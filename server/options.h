@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/model/model.h"
@@ -17,7 +18,12 @@
 namespace swizzle {
 
 struct ServerOptions {
-  std::filesystem::path model_repository;
+  std::vector<std::filesystem::path> model_repositories;
+  ModelControl model_control = ModelControl::kNone;
+  std::vector<std::string> load_models;          // at the start, where that is kExplicit; "*": all
+  absl::Duration poll = absl::Seconds(15);       // between two looks, where it is kPoll
+  std::string control_address;                   // where models are loaded and unloaded by calls; empty: nowhere
+  bool allow_load_overrides = false;             // by a configuration that such a call brings
   std::string grpc_address = "0.0.0.0:8001";     // port 0 takes a free one
   std::string metrics_address = "0.0.0.0:8002";  // the same
   std::string device = "auto";                   // or "cpu", "cuda", "cuda:0,2"
@@ -41,7 +47,6 @@ struct ServerOptions {
   SamplingOptions sampling;     // what is logged of requests, and traced
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
-  bool allows_control = false;  // calls that change the server; no flag, while they have no listener of their own
   bool list_kernels = false;
 };
 

@@ -89,10 +89,12 @@ int64_t MemoryLimitOf(const ServerOptions& options) {
 }
 
 // Readers see the whole file or none.
-Status WritePortFile(const std::filesystem::path& file, int grpc_port, int metrics_port) {
+Status WritePortFile(const std::filesystem::path& file, const Server& server) {
   const std::filesystem::path part = file.string() + ".part";
   std::ofstream out(part);
-  out << nlohmann::json({{"grpc", grpc_port}, {"metrics", metrics_port}}).dump() << "\n";
+  nlohmann::json ports = {{"grpc", server.grpc_port()}, {"metrics", server.metrics_port()}};
+  if (server.control_port() != 0) ports["control"] = server.control_port();
+  out << ports.dump() << "\n";
   out.close();
   std::error_code error;
   if (out) std::filesystem::rename(part, file, error);
@@ -196,7 +198,6 @@ Status Server::Listen(const ServerOptions& options) {
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   service_->AskAboutModels(*authorization_);
-  if (options.allows_control) service_->AllowControl();
   StartSampling(options.sampling);
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(
@@ -206,6 +207,7 @@ Status Server::Listen(const ServerOptions& options) {
   const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed,
                                                       {certificates_.get(), {authorization_.get()}}));
+  SWIZZLE_RETURN_IF_ERROR(ListenForOrders(options, limits));
   memory_limit_ = MemoryLimitOf(options);
   call_watch_ = std::make_unique<CallWatch>();
   StartUpkeep();
@@ -232,6 +234,16 @@ void Server::StartSampling(const SamplingOptions& options) {
     service_->Sample(*sampler_);
   }
   metrics_->ShowSampled([this] { return sampler_ == nullptr ? SampledCounts() : sampler_->counts(); });
+}
+
+Status Server::ListenForOrders(const ServerOptions& options, const RpcLimits& limits) {
+  if (options.control_address.empty()) return absl::OkStatus();
+  control_service_ = std::make_unique<ControlService>(*service_, options.allow_load_overrides);
+  SWIZZLE_ASSIGN_OR_RETURN(
+      control_, GrpcListener::Start(options.control_address, ControlLimits(limits), {control_service_.get(), &health_},
+                                    nullptr, {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
+  Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
+  return absl::OkStatus();
 }
 
 ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
@@ -321,7 +333,11 @@ void Server::PublishLife() {
 
 Status Server::OpenRepository(const ServerOptions& options, const std::function<bool()>& stop) {
   RepositoryOptions repository;
-  repository.directory = options.model_repository;
+  repository.directories = options.model_repositories;
+  repository.control = options.model_control;
+  repository.poll_interval = options.poll;
+  repository.load_at_start = options.load_models;
+  repository.changed = [this] { PublishReadiness(); };
   repository.ready = options.ready;
   repository.tune = options.tune;
   repository.stop = stop;
@@ -344,23 +360,24 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
 
 Status Server::LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
                           const std::function<bool()>& stop) {
-  bool serving = false, port_file = options.port_file.empty();
+  bool serving = false, ready = false, port_file = options.port_file.empty();
   Status written;
   const auto publish = [&](bool last) {
     const std::vector<ModelStatus> models = repository_->List();
     const bool any = std::ranges::any_of(models, [](const auto& model) { return model.state == ModelState::kReady; });
     if ((any || last) && !std::exchange(serving, true)) before_serving();
-    PublishReadiness();
-    metrics_->SetStarted(ready_ || last);
-    if ((ready_ || last) && !std::exchange(port_file, true)) {
-      written = WritePortFile(options.port_file, grpc_port(), metrics_port());
+    ready = PublishReadiness();
+    metrics_->SetStarted(ready || last);
+    if ((ready || last) && !std::exchange(port_file, true)) {
+      written = WritePortFile(options.port_file, *this);
     }
   };
   PublishReadiness();
   service_->Serve(*repository_);
+  if (control_service_ != nullptr) control_service_->Serve(*repository_);
   repository_->Load([&] { publish(false); });
   publish(true);
-  if (!ready_ && !stop())
+  if (!ready && !stop())
     Log(LogLevel::kError, "not ready", {{"reasons", Joined(repository_->readiness().reasons, "; ")}});
   return written;
 }
@@ -374,15 +391,21 @@ void Server::PublishHealthOfAll(bool serving) {
   for (const char* service : {"", kInferenceService}) health_.SetServing(service, serving);
 }
 
-void Server::PublishReadiness() {
+bool Server::PublishReadiness() {
+  const MutexLock lock(readiness_mutex_);
+  if (shutting_down_) return false;
   const std::vector<ModelStatus> models = repository_->List();
   const Readiness readiness = repository_->readiness();
-  for (const ModelStatus& model : models) PublishHealth(model.name, model.state == ModelState::kReady);
+  const std::map<std::string, bool> by_name = ServingByName(models);
+  for (auto& [name, serves] : published_) serves = false;  // unless it is still there
+  for (const auto& [name, serves] : by_name) published_[name] = serves;
+  for (const auto& [name, serves] : published_) PublishHealth(name, serves);
   PublishHealthOfAll(readiness.ready);
   metrics_->SetReady(readiness.ready, Joined(readiness.reasons, "\n") + (readiness.reasons.empty() ? "" : "\n"));
-  if (!readiness.ready || std::exchange(ready_, true)) return;
-  const auto serving = std::ranges::count(models, ModelState::kReady, &ModelStatus::state);
+  if (!readiness.ready || std::exchange(ready_, true)) return readiness.ready;
+  const auto serving = std::ranges::count_if(by_name, [](const auto& model) { return model.second; });
   Log(LogLevel::kInfo, "ready", {{"models", serving}, {"device", devices_->main().device_name()}});
+  return true;
 }
 
 // What computes nothing any more is not ready; liveness says no too, so that Kubernetes restarts the process.
@@ -394,6 +417,10 @@ void Server::LoseDevice(const Status& status) {
 }
 
 void Server::AnnounceShutdown() {
+  {
+    const MutexLock lock(readiness_mutex_);
+    shutting_down_ = true;
+  }
   service_->AnnounceShutdown();
   PublishHealthOfAll(false);
   if (repository_ != nullptr) {
@@ -410,6 +437,7 @@ void Server::Drain(const StepLimit& limit) {
   watch_ = nullptr;
   AnnounceShutdown();
   service_->RefuseInferences();
+  if (repository_ != nullptr) repository_->StopLoading();
   const bool told = says_goaway_ && SendGoaways(grpc_->server());
   if (repository_ != nullptr) repository_->Drain(requests_end);
   limit(kFlushTime + kMostFarewell, kDrained);
@@ -423,6 +451,7 @@ void Server::Drain(const StepLimit& limit) {
     const Instant leave = Clock::Real().Now() + kFarewell;
     while (grpc_->open_connections() > 0 && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
   }
+  if (control_ != nullptr) control_->Shutdown(kFarewell);
   grpc_->EndConnections();
   grpc_->Shutdown(kFarewell);
   if (sampler_ != nullptr) {

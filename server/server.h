@@ -10,10 +10,12 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "kernels/backend/backend.h"
+#include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/tuning_cache.h"
@@ -24,6 +26,7 @@
 #include "server/repository/model_repository.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/connection_ends.h"
+#include "server/rpc/control_service.h"
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
@@ -58,6 +61,7 @@ class Server {
 
   int grpc_port() const { return grpc_->port(); }
   int metrics_port() const { return metrics_->port(); }
+  int control_port() const { return control_ == nullptr ? 0 : control_->port(); }  // 0: there is none
   const ModelRepository& repository() const { return *repository_; }
   const Metrics& metrics() const { return *metrics_; }
 
@@ -78,10 +82,11 @@ class Server {
               const std::function<bool()>& stop);
   Status ReadCredentials(const ServerOptions& options);
   Status Listen(const ServerOptions& options);
+  Status ListenForOrders(const ServerOptions& options, const RpcLimits& limits);
   Status OpenRepository(const ServerOptions& options, const std::function<bool()>& stop);
   Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
                     const std::function<bool()>& stop);
-  void PublishReadiness();
+  bool PublishReadiness();  // returns it
   void PublishHealth(const std::string& model, bool serving);
   void PublishHealthOfAll(bool serving);
 
@@ -99,14 +104,19 @@ class Server {
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;
   std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<ModelRepository> repository_;
-  bool ready_ = false;  // as published
+  Mutex readiness_mutex_;  // of what publishes it: threads that load models, and those that end them
+  bool ready_ ABSL_GUARDED_BY(readiness_mutex_) = false;                     // as published
+  std::map<std::string, bool> published_ ABSL_GUARDED_BY(readiness_mutex_);  // which models serve
+  bool shutting_down_ ABSL_GUARDED_BY(readiness_mutex_) = false;             // and no longer published
+  std::unique_ptr<ModelRepository> repository_;                              // its threads use the above
   HealthService health_;
   std::unique_ptr<RequestSampler> sampler_;  // null: no request is logged or traced; before the service that asks it
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<ControlService> control_service_;  // null, as control_, where there are no orders
   std::unique_ptr<ConnectionEnds> connection_ends_;
-  std::unique_ptr<DeviceWatch> watch_;  // null where models run on the CPU
-  std::unique_ptr<GrpcListener> grpc_;  // after the services that it calls, and who hears of closed connections
+  std::unique_ptr<DeviceWatch> watch_;     // null where models run on the CPU
+  std::unique_ptr<GrpcListener> grpc_;     // after the services that it calls, and who hears of closed connections
+  std::unique_ptr<GrpcListener> control_;  // likewise
   bool says_goaway_ = true;
   std::unique_ptr<CallWatch> call_watch_;
   std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published

@@ -3,6 +3,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <array>
@@ -154,6 +155,16 @@ StatusOr<ModelConfig> ParseModelConfig(std::string_view text, std::string_view n
     return InvalidArgument("config.pbtxt: ", kind.empty() ? errors.text() : Concat("this is ", kind));
   }
   SWIZZLE_RETURN_IF_ERROR(Annotate(Check(config, name), "config.pbtxt"));
+  return config;
+}
+
+StatusOr<ModelConfig> ParseModelConfigJson(std::string_view text, std::string_view name) {
+  ModelConfig config;
+  const auto parsed = pb::util::JsonStringToMessage(pb::StringPiece(text.data(), text.size()), &config);
+  if (!parsed.ok()) {
+    return InvalidArgument("parameter 'config' is no model configuration as JSON: ", parsed.message().ToString());
+  }
+  SWIZZLE_RETURN_IF_ERROR(Annotate(Check(config, name), "parameter 'config'"));
   return config;
 }
 

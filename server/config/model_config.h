@@ -16,6 +16,9 @@ namespace swizzle {
 // is wrong; UNIMPLEMENTED, with what to do instead, for a field that is known and refused.
 StatusOr<inference::ModelConfig> ParseModelConfig(std::string_view text, std::string_view name);
 
+// Likewise of JSON, as requests to load a model bring it.
+StatusOr<inference::ModelConfig> ParseModelConfigJson(std::string_view text, std::string_view name);
+
 // What of a file changes nothing. REQUIRES: `config` is ParseModelConfig's.
 std::vector<ConfigNotice> NoticesOf(const inference::ModelConfig& config);
 

@@ -21,15 +21,21 @@ int64_t Arena(const MemoryNeed& need, int64_t rows) {
   return static_cast<int64_t>(static_cast<double>(std::min(need.arena, kUnheardOf)) * part);
 }
 
+int64_t OwnSpare(const MemoryNeed& need, int64_t rows) { return need.tuned ? need.stream + Arena(need, rows) : 0; }
+
 // What there has to be more for the model that is tuned.
 int64_t Spare(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
-  return need.tuned ? std::max(room.spare, need.stream + Arena(need, rows)) : room.spare;
+  return std::max(room.spare, OwnSpare(need, rows));
 }
 
 // At batches of so many rows.
-int64_t Promise(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
+int64_t Executors(const MemoryNeed& need, int64_t rows) {
   const int64_t executor = std::min(need.stream + Arena(need, rows) + Product(need.row, rows), kUnheardOf);
-  return Product(need.executors, executor) + Spare(need, rows, room) - room.spare;
+  return Product(need.executors, executor);
+}
+
+int64_t Promise(const MemoryNeed& need, int64_t rows, const MemoryRoom& room) {
+  return Executors(need, rows) + Spare(need, rows, room) - room.spare;
 }
 
 std::string NoRoomText(const MemoryRoom& room) {
@@ -62,7 +68,11 @@ StatusOr<MemoryFit> FitToMemory(const MemoryNeed& need, const MemoryRoom& room) 
   const auto fits = [&](int64_t rows) { return room.limit == 0 || Promise(need, rows, room) <= left; };
   int64_t rows = need.largest;
   while (rows > need.least && !fits(rows)) rows = std::max(need.least, rows / 2);
-  MemoryFit fit{rows, Promise(need, rows, room), Spare(need, rows, room), ""};
+  MemoryFit fit{.largest = rows,
+                .promised = Promise(need, rows, room),
+                .spare = Spare(need, rows, room),
+                .executors = Executors(need, rows),
+                .own_spare = OwnSpare(need, rows)};
   if (rows == need.largest && fits(rows)) return fit;
   fit.why = Concat("at batches of ", need.largest, " it needs ", InMiB(Promise(need, need.largest, room)),
                    " MiB beside its weights, and ", LeftText(left, room));

@@ -36,10 +36,12 @@ struct MemoryNeed {
 };
 
 struct MemoryFit {
-  int64_t largest = 0;   // that has room
-  int64_t promised = 0;  // to the model's executors, and what `spare` grows by
-  int64_t spare = 0;     // of all models together
-  std::string why;       // the largest batch was lowered; empty where it was not
+  int64_t largest = 0;    // that has room
+  int64_t promised = 0;   // to the model's executors, and what `spare` grows by
+  int64_t spare = 0;      // of all models together
+  std::string why = {};   // the largest batch was lowered; empty where it was not
+  int64_t executors = 0;  // the part of `promised` that is theirs
+  int64_t own_spare = 0;  // what the model alone would have `spare` be
 };
 
 // RESOURCE_EXHAUSTED, saying how much is missing, if not even a batch of `least` rows has room. Fewer rows are taken to

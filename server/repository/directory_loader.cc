@@ -13,7 +13,6 @@
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/declared_outputs.h"
-#include "server/config/config_file.h"
 #include "server/config/config_parameters.h"
 #include "server/config/label_files.h"
 #include "server/config/model_config.h"
@@ -40,10 +39,9 @@ bool WantsGpu(const inference::ModelConfig& config) {
   });
 }
 
-// Loads one directory of the repository.
 class DirectoryLoader {
  public:
-  DirectoryLoader(const LoadingPlace& place, fs::path directory)
+  DirectoryLoader(const VersionFolder& folder, const LoadingPlace& place)
       : options_(place.options),
         devices_(place.devices),
         metrics_(place.metrics),
@@ -51,31 +49,27 @@ class DirectoryLoader {
         claim_(place.rooms, options_.resident_bytes),
         turns_(place.turns),
         threads_(place.threads),
-        directory_(std::move(directory)),
-        name_(directory_.filename().string()) {}
+        retirement_(place.retirement),
+        directory_(folder.directory),
+        name_(folder.name),
+        version_(folder.version),
+        may_lower_batch_(folder.may_lower_batch),
+        check_unchanged_(folder.check_unchanged) {}
 
-  int64_t version() const { return version_; }
-
-  StatusOr<std::shared_ptr<ServingModel>> Load() {
-    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [this] { return TryLoad(); });
+  StatusOr<std::shared_ptr<ServingModel>> Load(const std::optional<inference::ModelConfig>& config) {
+    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [&] { return TryLoad(config); });
     if (serving.ok()) return serving;
     return ReasonForClients(serving.status(), directory_ / std::to_string(version_));
   }
 
  private:
-  StatusOr<std::shared_ptr<ServingModel>> TryLoad() {
+  StatusOr<std::shared_ptr<ServingModel>> TryLoad(const std::optional<inference::ModelConfig>& config) {
     const Instant start = options_.clock->Now();
-    SWIZZLE_RETURN_IF_ERROR(CheckModelName(name_));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, VersionsIn(directory_));
-    version_ = versions.empty() ? 0 : versions.back();
-    SWIZZLE_ASSIGN_OR_RETURN(const std::optional<inference::ModelConfig> config, ReadModelConfig(directory_, name_));
-    if (config) {
-      SWIZZLE_ASSIGN_OR_RETURN(version_, ServedVersion(versions, config->version_policy()));
-      LogNoticesOf(*config);
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
-                             config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config));
-    return Serve(std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
+    if (config) LogNoticesOf(*config);
+    StatusOr<std::shared_ptr<Model>> model = config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config);
+    SWIZZLE_RETURN_IF_ERROR(check_unchanged_());  // which is why it could not be read, if it could not
+    SWIZZLE_RETURN_IF_ERROR(model);
+    return Serve(*std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
   }
 
   // Nothing that a file says is ignored in silence.
@@ -93,9 +87,7 @@ class DirectoryLoader {
         {{"model", name_}, {"field", "instance_group.kind"}, {"why", devices_.reason()}});
   }
 
-  // An identity model needs no version directory.
   StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
-    version_ = std::max<int64_t>(version_, 1);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, config, spec));
     LogNotices(notices);
@@ -103,11 +95,6 @@ class DirectoryLoader {
   }
 
   StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {
-    if (version_ == 0) {
-      return MakeError(StatusCode::kNotFound,
-                       "there is no version directory; put the model at 1/model.onnx, 1/model.swz or "
-                       "1/model.safetensors");
-    }
     SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_),
                                                             config ? config->default_model_filename() : ""));
     while (true) {
@@ -168,7 +155,7 @@ class DirectoryLoader {
          {"untimed", plans[0]->report().untimed}});
     SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec, plans, backends, WantsTuning()));
     if (!fits) {
-      LogLowered();
+      SWIZZLE_RETURN_IF_ERROR(LowerLargestBatch());
       tuners_.clear();
       return nullptr;
     }
@@ -191,9 +178,15 @@ class DirectoryLoader {
     return std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
   }
 
-  void LogLowered() const {
+  Status LowerLargestBatch() const {
+    if (!may_lower_batch_) {
+      return MakeError(StatusCode::kResourceExhausted,
+                       "beside what it is to replace there is too little memory: ", claim_.why(),
+                       "; unload the model first, or give the server more memory");
+    }
     Log(LogLevel::kWarning, "largest batch lowered",
         {{"model", name_}, {"version", version_}, {"largest", claim_.largest()}, {"reason", claim_.why()}});
+    return absl::OkStatus();
   }
 
   // Of long work a line now and then.
@@ -248,7 +241,7 @@ class DirectoryLoader {
     const PlanOptions plan = PlanOptionsFor(spec, on_gpu ? devices_.main() : devices_.cpu());
     SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, made.program, limits));
     if (!fits) {
-      LogLowered();
+      SWIZZLE_RETURN_IF_ERROR(LowerLargestBatch());
       return nullptr;
     }
     SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
@@ -343,7 +336,7 @@ class DirectoryLoader {
     // They travel in messages, which hold UTF-8 alone.
     for (const auto& tensor : model->spec().inputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an input"));
     for (const auto& tensor : model->spec().outputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an output"));
-    auto serving = std::make_shared<ServingModel>();
+    std::shared_ptr<ServingModel> serving = retirement_.NewModel();
     serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
     SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, WarmSessions(*model, config));
     serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
@@ -354,7 +347,7 @@ class DirectoryLoader {
                                      "'--threads', take fewer)"));
     serving->model = std::move(model);
     LogLoaded(*serving->model, load_time);
-    claim_.Take();
+    serving->memory_share = claim_.Take();
     HaveTuned(serving);
     return serving;
   }
@@ -408,9 +401,12 @@ class DirectoryLoader {
   MemoryClaim claim_;
   const std::shared_ptr<ComputeTurns> turns_;
   const std::shared_ptr<ExecutorThreads> threads_;
-  const fs::path directory_;
+  Retirement& retirement_;
+  const fs::path& directory_;
   const std::string name_;
-  int64_t version_ = 0;
+  const int64_t version_;
+  const bool may_lower_batch_;
+  const std::function<Status()>& check_unchanged_;
   std::shared_ptr<PlanModel> plan_model_;        // what is loaded, if that is one
   std::shared_ptr<const Model> regional_model_;  // likewise, if its regions' plans have a tuner
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
@@ -418,12 +414,8 @@ class DirectoryLoader {
 
 }  // namespace
 
-LoadedDirectory LoadDirectory(const fs::path& directory, const LoadingPlace& place) {
-  DirectoryLoader loader(place, directory);
-  LoadedDirectory loaded;
-  loaded.serving = loader.Load();
-  loaded.version = loader.version();
-  return loaded;
+StatusOr<std::shared_ptr<ServingModel>> LoadVersion(const VersionFolder& folder, const LoadingPlace& place) {
+  return DirectoryLoader(folder, place).Load(folder.config);
 }
 
 }  // namespace swizzle

@@ -1,25 +1,36 @@
-// Loads one model of the repository: reads it, makes its plan, and starts what serves it.
+// Loads one version of a model: reads it, makes its plan, and starts what serves it.
 #ifndef SWIZZLE_SERVER_REPOSITORY_DIRECTORY_LOADER_H_
 #define SWIZZLE_SERVER_REPOSITORY_DIRECTORY_LOADER_H_
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "kernels/devices.h"
+#include "proto/model_config.pb.h"
 #include "server/batching/executor_threads.h"
 #include "server/model/compute_turns.h"
 #include "server/repository/memory_claim.h"
 #include "server/repository/model_repository.h"
+#include "server/repository/retirement.h"
 #include "server/telemetry/metrics.h"
 #include "server/tuning/background_tuner.h"
 
 namespace swizzle {
 
-struct LoadedDirectory {
-  int64_t version = 0;  // 0: none could be found
-  // Why it failed, without paths, which are no client's business.
-  StatusOr<std::shared_ptr<ServingModel>> serving = absl::UnknownError("not loaded");
+// One version of a model. What it refers to outlives the load.
+struct VersionFolder {
+  const std::filesystem::path& directory;  // the model's
+  const std::string& name;
+  int64_t version;
+  const std::optional<inference::ModelConfig>& config;  // none: it is derived
+  // Largest batches may be smaller than the model asks for, where they have no room: not where that replaces one that
+  // has it.
+  bool may_lower_batch;
+  const std::function<Status()>& check_unchanged;  // is asked once the files are read
 };
 
 // What models of one repository share. All of it outlives them.
@@ -31,10 +42,11 @@ struct LoadingPlace {
   MemoryRooms& rooms;            // less, once a model is loaded
   std::shared_ptr<ComputeTurns> turns;
   std::shared_ptr<ExecutorThreads> threads;
+  Retirement& retirement;
 };
 
-// `directory` is the model's, and its last part the model's name. The log says what was done, and how long it took.
-LoadedDirectory LoadDirectory(const std::filesystem::path& directory, const LoadingPlace& place);
+// The log says what was done, and how long it took. An error says why, without paths, which are no client's business.
+StatusOr<std::shared_ptr<ServingModel>> LoadVersion(const VersionFolder& folder, const LoadingPlace& place);
 
 }  // namespace swizzle
 

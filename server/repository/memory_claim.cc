@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "server/memory/memory_trim.h"
 #include "server/repository/model_memory.h"
@@ -122,24 +123,50 @@ void MemoryClaim::Limit(ModelSpec& spec) const {
   spec.memory_note = Concat("the largest batch is ", largest_, ": ", lowered_);
 }
 
-void MemoryClaim::Take() {
-  rooms_.process.promised += fit_.promised;
-  if (runs_by_node_) rooms_.promised_to_runs += fit_.promised;
-  rooms_.process.spare = std::max(rooms_.process.spare, fit_.spare);
-  for (const auto& [backend, fit] : fits_on_) rooms_.spare_on[backend] = fit.spare;
-  if (regions_on_ != nullptr) rooms_.promised_on[regions_on_] += fits_on_.at(regions_on_).promised;
-  if (rooms_.promised_to_runs > 0) LimitRuns();
+uint64_t MemoryClaim::Take() {
+  MemoryShare share{.promised = fit_.executors, .runs_by_node = runs_by_node_, .spare = fit_.own_spare};
+  for (const auto& [backend, fit] : fits_on_) share.spare_on[backend] = fit.own_spare;
+  if (regions_on_ != nullptr) share.promised_on[regions_on_] = fits_on_.at(regions_on_).executors;
+  return rooms_.Take(std::move(share), resident_bytes_);
 }
 
-void MemoryClaim::LimitRuns() {
-  rooms_.runs_limit = rooms_.most_of_runs;
-  if (rooms_.process.limit != 0) {
-    GiveBackFreedMemory();  // what loading has left over
-    const int64_t left = rooms_.process.Left(resident_bytes_()) + rooms_.promised_to_runs;
-    const int64_t most = std::max<int64_t>(left + rooms_.runs->held(), 1);
-    rooms_.runs_limit = rooms_.most_of_runs > 0 ? std::min(most, rooms_.most_of_runs) : most;
+uint64_t MemoryRooms::Take(MemoryShare share, int64_t (*resident_bytes)()) {
+  shares[++last_share] = std::move(share);
+  Sum();
+  if (promised_to_runs > 0) LimitRuns(resident_bytes);
+  return last_share;
+}
+
+void MemoryRooms::GiveBack(uint64_t share, int64_t (*resident_bytes)()) {
+  if (shares.erase(share) == 0) return;
+  Sum();
+  if (promised_to_runs > 0) LimitRuns(resident_bytes);
+}
+
+// One model is tuned at a time: the largest of their spares is kept.
+void MemoryRooms::Sum() {
+  process.promised = process.spare = promised_to_runs = 0;
+  spare_on.clear();
+  promised_on.clear();
+  for (const auto& [id, share] : shares) {
+    process.promised += share.promised;
+    process.spare = std::max(process.spare, share.spare);
+    if (share.runs_by_node) promised_to_runs += share.promised;
+    for (const auto& [gpu, bytes] : share.spare_on) spare_on[gpu] = std::max(spare_on[gpu], bytes);
+    for (const auto& [gpu, bytes] : share.promised_on) promised_on[gpu] += bytes;
   }
-  if (rooms_.runs_limit > 0) rooms_.runs->Limit(rooms_.runs_limit);
+  process.promised += process.spare;
+}
+
+void MemoryRooms::LimitRuns(int64_t (*resident_bytes)()) {
+  runs_limit = most_of_runs;
+  if (process.limit != 0) {
+    GiveBackFreedMemory();  // what loading has left over
+    const int64_t left = process.Left(resident_bytes()) + promised_to_runs;
+    const int64_t most = std::max<int64_t>(left + runs->held(), 1);
+    runs_limit = most_of_runs > 0 ? std::min(most, most_of_runs) : most;
+  }
+  if (runs_limit > 0) runs->Limit(runs_limit);
 }
 
 }  // namespace swizzle

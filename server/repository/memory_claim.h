@@ -19,7 +19,16 @@
 
 namespace swizzle {
 
-// What there is for the models of one server. Value type.
+// What one model has of the memories, from when it is loaded until it is gone.
+struct MemoryShare {
+  int64_t promised = 0;                                // to its executors, of the process's memory
+  bool runs_by_node = false;                           // what that is for
+  int64_t spare = 0;                                   // for one more of them, while it is tuned
+  std::map<const Backend*, int64_t> spare_on = {};     // likewise, of GPUs
+  std::map<const Backend*, int64_t> promised_on = {};  // where it runs in regions
+};
+
+// What there is for the models of one server. Thread-compatible.
 struct MemoryRooms {
   MemoryRoom process;
   // Of each GPU, what is kept for one more executor, of whichever model is tuned.
@@ -30,8 +39,19 @@ struct MemoryRooms {
   // What runs node by node hold of the process's memory, and what of its promises is theirs.
   std::shared_ptr<fallback::RunBudget> runs = std::make_shared<fallback::RunBudget>();
   int64_t promised_to_runs = 0;
-  int64_t most_of_runs = 0;  // that they may hold however much is left; 0: all of that
-  int64_t runs_limit = 0;    // that they may hold now; 0: there is no limit
+  int64_t most_of_runs = 0;                     // that they may hold however much is left; 0: all of that
+  int64_t runs_limit = 0;                       // that they may hold now; 0: there is no limit
+  std::map<uint64_t, MemoryShare> shares = {};  // of models that are loaded; what was promised is their sum
+  uint64_t last_share = 0;
+
+  // Returns what to give it back by.
+  uint64_t Take(MemoryShare share, int64_t (*resident_bytes)());
+  void GiveBack(uint64_t share, int64_t (*resident_bytes)());
+  // Has runs node by node take together what is left for them now.
+  void LimitRuns(int64_t (*resident_bytes)());
+
+ private:
+  void Sum();
 };
 
 // Of one model. Single-owner.
@@ -72,10 +92,10 @@ class MemoryClaim {
   // Has `spec` ask for no more, and say so.
   void Limit(ModelSpec& spec) const;
 
-  // The model is loaded: what it was found to need is taken from the rooms.
-  void Take();
+  // The model is loaded: what it was found to need is taken from the rooms, until that is given back to them.
+  uint64_t Take();
   // Has runs node by node take together what is left for them now.
-  void LimitRuns();
+  void LimitRuns() { rooms_.LimitRuns(resident_bytes_); }
 
  private:
   StatusOr<bool> FindRoomInProcess(MemoryNeed need);

@@ -84,27 +84,32 @@ StatusOr<std::vector<int64_t>> VersionsIn(const fs::path& directory) {
   return versions;
 }
 
-StatusOr<int64_t> ServedVersion(const std::vector<int64_t>& versions, const inference::ModelVersionPolicy& policy) {
-  if (versions.empty()) return 0;
-  std::vector<int64_t> meant = {versions.back()};
-  if (policy.has_all()) meant = versions;
-  if (policy.has_latest()) {
-    const size_t latest = std::min<size_t>(std::max(policy.latest().num_versions(), 1u), versions.size());
-    meant.assign(versions.end() - static_cast<std::ptrdiff_t>(latest), versions.end());
-  }
+StatusOr<std::vector<int64_t>> ServedVersions(const std::vector<int64_t>& versions,
+                                              const inference::ModelVersionPolicy& policy) {
+  if (versions.empty()) return versions;
+  if (policy.has_all()) return versions;
   if (policy.has_specific()) {
     const auto& named = policy.specific().versions();
-    meant = versions;
+    std::vector<int64_t> meant = versions;
     std::erase_if(meant, [&](int64_t version) { return std::ranges::find(named, version) == named.end(); });
-  }
-  if (meant.empty()) {
+    if (!meant.empty()) return meant;
     return MakeError(StatusCode::kNotFound, "config.pbtxt: none of the versions that 'version_policy' names is there; ",
                      "the latest is ", versions.back());
   }
-  if (meant.size() == 1) return meant[0];
-  return Unimplemented("config.pbtxt: 'version_policy' means ", meant.size(), " versions, from ", meant.front(), " to ",
-                       meant.back(), ", but one version of a model is served: name it, as in version_policy { ",
-                       "specific { versions: ", meant.back(), " } }");
+  const size_t latest = std::min<size_t>(std::max(policy.latest().num_versions(), 1u), versions.size());
+  return std::vector<int64_t>(versions.end() - static_cast<std::ptrdiff_t>(latest), versions.end());
+}
+
+StatusOr<std::map<std::string, std::vector<fs::path>>> FindModels(const std::vector<fs::path>& repositories) {
+  std::map<std::string, std::vector<fs::path>> models;
+  for (const fs::path& repository : repositories) {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> folders, Subdirectories(repository));
+    for (const fs::path& folder : folders) {
+      const std::string name = folder.filename().string();
+      if (!IsNoModel(name)) models[name].push_back(folder);
+    }
+  }
+  return models;
 }
 
 StatusOr<fs::path> ModelFile(const fs::path& version_directory, const std::string& name) {

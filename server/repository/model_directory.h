@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +32,15 @@ Status CheckModelName(std::string_view name);
 // Of the model in `directory`, ascending.
 StatusOr<std::vector<int64_t>> VersionsIn(const std::filesystem::path& directory);
 
-// The one of `versions` that a policy means; the latest, or 0 if there is none, where it does not say. UNIMPLEMENTED if
-// it means several, NOT_FOUND if none of those that it names is there.
-StatusOr<int64_t> ServedVersion(const std::vector<int64_t>& versions, const inference::ModelVersionPolicy& policy);
+// Those of `versions`, ascending, that a policy means: the latest where it does not say. NOT_FOUND if it names
+// versions, and none of them is there.
+StatusOr<std::vector<int64_t>> ServedVersions(const std::vector<int64_t>& versions,
+                                              const inference::ModelVersionPolicy& policy);
+
+// The folders that may be models, by name, of several repositories: more than one where the name is in more of them.
+// NOT_FOUND if one can't be listed.
+StatusOr<std::map<std::string, std::vector<std::filesystem::path>>> FindModels(
+    const std::vector<std::filesystem::path>& repositories);
 
 // The file in a version's directory that is the model: the one that is called `name`, or, where that is empty, the one
 // that is called as models are.

@@ -1,5 +1,5 @@
-// The models of one directory: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx|model.swz`, or
-// there a Hugging Face checkpoint: config.json and model.safetensors or model.safetensors.index.json.
+// The models of one or more directories: `<repo>/<model>/[config.pbtxt]` and `<repo>/<model>/<version>/model.onnx` or
+// model.swz, or there a Hugging Face checkpoint: config.json and model.safetensors or model.safetensors.index.json.
 // Thread-safe. Names are looked up, never joined to a path.
 #ifndef SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
 #define SWIZZLE_SERVER_REPOSITORY_MODEL_REPOSITORY_H_
@@ -11,48 +11,51 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "kernels/backend/backend.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/planner.h"
-#include "server/batching/batcher.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_need.h"
-#include "server/model/inflight_bytes.h"
 #include "server/model/model.h"
 #include "server/repository/readiness.h"
+#include "server/repository/serving_model.h"
 #include "server/telemetry/metrics.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
-
-// One version that serves. Kept alive by whoever uses it; an executor of it, on which calls may end, must not be the
-// last: it would wait for itself. The repository therefore holds all of them until no call is left.
-struct ServingModel {
-  std::shared_ptr<Model> model;
-  std::unique_ptr<ModelMetrics> metrics;
-  std::unique_ptr<Batcher> batcher;  // last: it uses the two above
-  std::string config_bytes;          // serialized inference.ModelConfig, for the ModelConfig RPC
-  InflightBytes inflight;            // of its requests and their responses
-};
 
 struct RunBytes {
   int64_t held = 0;
   int64_t limit = 0;  // 0: there is none
 };
 
+struct LoadOrder;
+
 class ModelRepository {
  public:
+  // Called once with what became of an order, on an arbitrary thread; must not block.
+  using Done = absl::AnyInvocable<void(Status) &&>;
+
   virtual ~ModelRepository() = default;
-  // Loads what is not loaded yet, model by model; each serves as soon as it is. `changed` is called after each. By one
-  // thread, once.
+  // Loads what is to be loaded at the start, model by model; each serves as soon as it is. `changed` is called after
+  // each. By one thread, once. From then on models change as RepositoryOptions::control says.
   virtual void Load(absl::FunctionRef<void()> changed) = 0;
   // The named version, or the latest that serves where version is empty. NOT_FOUND for an unknown model or version;
-  // UNAVAILABLE while the model is loaded; INTERNAL with the reason for one whose load failed; INVALID_ARGUMENT for a
-  // version that is not a positive integer.
+  // UNAVAILABLE while it is loaded, and where it is not; INTERNAL with the reason for one whose load failed;
+  // INVALID_ARGUMENT for a version that is not a positive integer.
   virtual StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const = 0;
-  virtual std::vector<ModelStatus> List() const = 0;
+  virtual std::vector<ModelStatus> List() const = 0;                       // by name and version
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
+  // Orders return at once; those for one model are carried out one after the other. Loads happen beside serving, and a
+  // model that serves is replaced between two requests; where that fails, it goes on (ModelStatus::reload), and `done`
+  // gets INTERNAL with the reason. An unload lets the requests that there are end, and waits for none. UNAVAILABLE but
+  // with ModelControl::kExplicit; NOT_FOUND for an unknown model.
+  virtual void LoadModel(LoadOrder order, Done done) = 0;
+  virtual void UnloadModel(const std::string& model, Done done) = 0;
+  // From now on orders are answered UNAVAILABLE, those that are under way included; returns at once.
+  virtual void StopLoading() = 0;
   virtual Readiness readiness() const = 0;
   // What of the memory was promised to executors of models that serve.
   virtual int64_t promised_bytes() const = 0;
@@ -63,7 +66,8 @@ class ModelRepository {
   virtual void StopTuning() = 0;  // returns at once
   // After StopTuning: until nothing is measured, or saved, any more.
   virtual void AwaitTuner(absl::Duration patience) = 0;
-  // Every batcher. `progress` as Batcher::Drain has it.
+  // Every batcher, and those of models that were unloaded or replaced. After StopLoading. `progress` as Batcher::Drain
+  // has it.
   virtual void Drain(absl::FunctionRef<void()> progress = [] {}) = 0;
 };
 
@@ -78,8 +82,19 @@ enum class Tune : uint8_t {
   kOff,          // never
 };
 
+// Who says which models serve.
+enum class ModelControl : uint8_t {
+  kNone,      // what the directories hold at the start
+  kPoll,      // what they hold, which is looked at now and then
+  kExplicit,  // calls
+};
+
 struct RepositoryOptions {
-  std::filesystem::path directory = {};
+  std::vector<std::filesystem::path> directories = {};
+  ModelControl control = ModelControl::kNone;
+  absl::Duration poll_interval = absl::Seconds(15);  // with kPoll
+  std::vector<std::string> load_at_start = {};       // with kExplicit; "*": all that there are
+  std::function<void()> changed = nullptr;           // is called when models changed after Load; may be empty
   ReadyRule ready = {};
   Tune tune = Tune::kBackground;
   std::function<bool()> stop = nullptr;  // whether to load no further model; may be empty
@@ -92,10 +107,10 @@ struct RepositoryOptions {
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };
 
-// Finds the models of the directory, which are loaded by Load: the latest version of each (Triton's default policy).
-// Links are followed; directories whose names start with a dot are not models. A model that fails to load is reported
-// in List() and the log, and does not keep the others from serving. NOT_FOUND if the directory is not there. `devices`
-// and `metrics` outlive the repository.
+// Finds the models of the directories, which are loaded by Load: of each the versions that its policy means (the latest
+// by default, as Triton's). Links are followed; directories whose names start with a dot are not models. A model that
+// fails to load, or is in two directories, is reported in List() and the log, and does not keep the others from
+// serving. NOT_FOUND if a directory is not there. `devices` and `metrics` outlive the repository.
 StatusOr<std::unique_ptr<ModelRepository>> NewModelRepository(const RepositoryOptions& options, const Devices& devices,
                                                               Metrics& metrics);
 

@@ -19,35 +19,62 @@ StatusOr<ReadyRule> ParseReadyRule(std::string_view text) {
 
 namespace {
 
-// "model 'bert' failed: reason", "model 'bert' is loading".
-std::string DescribeUnready(const ModelStatus& model) {
-  if (model.state == ModelState::kLoading) return Concat("model '", model.name, "' is loading");
-  return Concat("model '", model.name, "' failed: ", std::string(model.status.message()));
+// "model 'bert' failed: reason", "model 'bert' is loading", "version 3 of model 'bert' is loading".
+std::string DescribeUnready(const ModelStatus& model, bool one_of_several) {
+  const std::string who =
+      Concat(one_of_several ? Concat("version ", model.version, " of ") : "", "model '", model.name, "'");
+  if (model.state == ModelState::kLoading) return Concat(who, " is loading");
+  return Concat(who, " failed: ", std::string(model.status.message()));
+}
+
+bool Serves(const ModelStatus& model) { return model.state == ModelState::kReady; }
+
+// Nobody has asked for it, or no longer does.
+bool IsUnwanted(const ModelStatus& model) {
+  return model.state == ModelState::kUnloading || model.state == ModelState::kUnloaded;
+}
+
+// Of the models that a rule names.
+void JudgeNamed(const ReadyRule& rule, std::span<const ModelStatus> models, Readiness& readiness) {
+  readiness.ready = true;
+  for (const std::string& name : rule.names) {
+    const auto is_it = [&](const ModelStatus& model) { return model.name == name; };
+    const bool serves = std::ranges::any_of(models, [&](const auto& model) { return is_it(model) && Serves(model); });
+    readiness.ready = readiness.ready && serves;
+    if (serves) continue;
+    if (std::ranges::none_of(models, is_it)) {
+      readiness.reasons.push_back(Concat("there is no model '", name, "'"));
+    } else if (std::ranges::all_of(models, [&](const auto& model) { return !is_it(model) || IsUnwanted(model); })) {
+      readiness.reasons.push_back(Concat("model '", name, "' is not loaded"));
+    }
+  }
 }
 
 }  // namespace
 
+std::map<std::string, bool> ServingByName(std::span<const ModelStatus> models) {
+  std::map<std::string, bool> serving;
+  for (const ModelStatus& model : models) serving[model.name] |= Serves(model);
+  return serving;
+}
+
 Readiness JudgeReadiness(const ReadyRule& rule, std::span<const ModelStatus> models) {
-  const auto serves = [](const ModelStatus& model) { return model.state == ModelState::kReady; };
   Readiness readiness;
   for (const ModelStatus& model : models) {
-    if (!serves(model)) readiness.reasons.push_back(DescribeUnready(model));
+    if (Serves(model) || IsUnwanted(model)) continue;
+    readiness.reasons.push_back(DescribeUnready(model, std::ranges::count(models, model.name, &ModelStatus::name) > 1));
   }
   switch (rule.who) {
     case ReadyRule::Who::kAll:
-      readiness.ready = std::ranges::all_of(models, serves);
+      readiness.ready = std::ranges::all_of(
+          models, [](const auto& model) { return Serves(model) || IsUnwanted(model) || !model.awaited; });
       break;
     case ReadyRule::Who::kAny:
-      readiness.ready = std::ranges::any_of(models, serves);
+      readiness.ready = std::ranges::any_of(models, Serves);
       if (models.empty()) readiness.reasons.emplace_back("there are no models");
       break;
     case ReadyRule::Who::kNamed:
-      readiness.ready = true;
-      for (const std::string& name : rule.names) {
-        const auto found = std::ranges::find(models, name, &ModelStatus::name);
-        readiness.ready = readiness.ready && found != models.end() && serves(*found);
-        if (found == models.end()) readiness.reasons.push_back(Concat("there is no model '", name, "'"));
-      }
+      JudgeNamed(rule, models, readiness);
       break;
   }
   return readiness;

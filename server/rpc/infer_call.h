@@ -62,7 +62,7 @@ struct InferCalls {
   UnfinishedCalls unfinished;  // of connections, while there are many
   InferStreams streams;
   RequestSampler* sampler = nullptr;  // null: no request is logged or traced
-  TaskThreads decoders;  // last: they use all of the above
+  TaskThreads decoders;               // last: they use all of the above
 };
 
 // Counts a call as under way, from its beginning until gRPC is done with it.

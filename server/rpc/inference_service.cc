@@ -43,6 +43,17 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, const ByteBuffer* req
   return reactor;
 }
 
+ServerUnaryReactor* RefuseControl(CallbackServerContext* context) {
+  ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                               "models are loaded and unloaded at an address for operators (--control-address)"));
+  return reactor;
+}
+
+Status NoRepository(const std::string& name) {
+  return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(name), "; none has a name");
+}
+
 }  // namespace
 
 InferenceService::InferenceService(const RpcLimits& limits, Clock& clock)
@@ -60,10 +71,11 @@ Status InferenceService::CheckModel(const Context& context, std::string_view mod
   return authorization.CheckModel(model, ShownBy(context));
 }
 
-Status InferenceService::CheckControl(const Context& context, const char* method) const {
+Status InferenceService::CheckControl(const Context& context, ListenerKind listener) const {
   const Authorization& authorization = *calls_.authorization;
-  if (!control_allowed_.load(std::memory_order_relaxed) && !authorization.asks_for_tokens()) {
-    return MakeError(StatusCode::kPermissionDenied, method, " changes the server, which it does not allow here");
+  if (listener != ListenerKind::kControl && !authorization.asks_for_tokens()) {
+    return MakeError(StatusCode::kPermissionDenied,
+                     "settings are changed at an address for operators (--control-address)");
   }
   return authorization.CheckClass(AccessClass::kControl, ShownBy(context));
 }
@@ -108,7 +120,8 @@ Status InferenceService::FillReady(const inference::ModelReadyRequest& request,
                                    inference::ModelReadyResponse& response) const {
   const Status status = Find(request.name(), request.version()).status();
   response.set_ready(status.ok() && !calls_.refusing.load(std::memory_order_relaxed));
-  return absl::IsInternal(status) ? absl::OkStatus() : status;  // a model that failed: not ready
+  // One that failed, or is not loaded: not ready.
+  return absl::IsInternal(status) || absl::IsUnavailable(status) ? absl::OkStatus() : status;
 }
 
 ServerUnaryReactor* InferenceService::ModelReady(CallbackServerContext* context, const ByteBuffer* request,
@@ -129,6 +142,7 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
         metadata.add_extensions("classification");
         metadata.add_extensions("model_configuration");
         metadata.add_extensions("statistics");
+        metadata.add_extensions("model_repository");
         metadata.add_extensions("logging");
         metadata.add_extensions("trace");
         return absl::OkStatus();
@@ -177,12 +191,16 @@ Status InferenceService::FillStatistics(const Context& context, const inference:
     SWIZZLE_RETURN_IF_ERROR(CheckModel(context, request.name()));
     SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving,
                              repository->Find(request.name(), request.version()));
-    add(*serving);
-    return absl::OkStatus();
+    if (!request.version().empty()) {
+      add(*serving);
+      return absl::OkStatus();
+    }
   }
   for (const ModelStatus& status : repository->List()) {
     if (!CheckModel(context, status.name).ok()) continue;
-    const StatusOr<std::shared_ptr<ServingModel>> serving = repository->Find(status.name, "");
+    if (status.state != ModelState::kReady || (!request.name().empty() && status.name != request.name())) continue;
+    const StatusOr<std::shared_ptr<ServingModel>> serving =
+        repository->Find(status.name, std::to_string(status.version));
     if (serving.ok()) add(**serving);
   }
   return absl::OkStatus();
@@ -199,8 +217,7 @@ Status InferenceService::FillIndex(const Context& context, const inference::Repo
                                    inference::RepositoryIndexResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   if (!request.repository_name().empty()) {
-    return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(request.repository_name()),
-                     "; the only one has no name");
+    return NoRepository(request.repository_name());
   }
   std::vector<ModelStatus> models = repository->List();
   std::erase_if(models, [&](const ModelStatus& model) { return !CheckModel(context, model.name).ok(); });
@@ -214,11 +231,12 @@ ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* con
       context, request, response, [&](const auto& asked, auto& index) { return FillIndex(*context, asked, index); });
 }
 
-Status InferenceService::FillTraceSetting(const Context& context, const inference::TraceSettingRequest& request,
+Status InferenceService::FillTraceSetting(const Context& context, ListenerKind listener,
+                                          const inference::TraceSettingRequest& request,
                                           inference::TraceSettingResponse& response) const {
   TraceSampling* const sampling = calls_.sampler == nullptr ? nullptr : calls_.sampler->trace_sampling();
   if (!request.settings().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, "TraceSetting"));
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, listener));
     SWIZZLE_RETURN_IF_ERROR(ApplyTraceSettings(request, sampling));
   } else if (!request.model_name().empty()) {
     SWIZZLE_RETURN_IF_ERROR(Find(request.model_name(), "").status());
@@ -227,28 +245,39 @@ Status InferenceService::FillTraceSetting(const Context& context, const inferenc
   return absl::OkStatus();
 }
 
-ServerUnaryReactor* InferenceService::TraceSetting(CallbackServerContext* context, const ByteBuffer* request,
-                                                   ByteBuffer* response) {
+ServerUnaryReactor* InferenceService::TraceSettingAt(ListenerKind listener, CallbackServerContext* context,
+                                                     const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::TraceSettingRequest, inference::TraceSettingResponse>(
       context, request, response,
-      [&](const auto& asked, auto& settings) { return FillTraceSetting(*context, asked, settings); });
+      [&](const auto& asked, auto& settings) { return FillTraceSetting(*context, listener, asked, settings); });
 }
 
-Status InferenceService::FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,
+Status InferenceService::FillLogSettings(const Context& context, ListenerKind listener,
+                                         const inference::LogSettingsRequest& request,
                                          inference::LogSettingsResponse& response) const {
   if (!request.settings().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, "LogSettings"));
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, listener));
     SWIZZLE_RETURN_IF_ERROR(ApplyLogSettings(request));
   }
   response = DescribeLogSettings();
   return absl::OkStatus();
 }
 
-ServerUnaryReactor* InferenceService::LogSettings(CallbackServerContext* context, const ByteBuffer* request,
-                                                  ByteBuffer* response) {
+ServerUnaryReactor* InferenceService::LogSettingsAt(ListenerKind listener, CallbackServerContext* context,
+                                                    const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::LogSettingsRequest, inference::LogSettingsResponse>(
       context, request, response,
-      [&](const auto& asked, auto& settings) { return FillLogSettings(*context, asked, settings); });
+      [&](const auto& asked, auto& settings) { return FillLogSettings(*context, listener, asked, settings); });
+}
+
+ServerUnaryReactor* InferenceService::RepositoryModelLoad(CallbackServerContext* context, const ByteBuffer*,
+                                                          ByteBuffer*) {
+  return RefuseControl(context);
+}
+
+ServerUnaryReactor* InferenceService::RepositoryModelUnload(CallbackServerContext* context, const ByteBuffer*,
+                                                            ByteBuffer*) {
+  return RefuseControl(context);
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

@@ -42,9 +42,6 @@ class InferenceService final : public UnservedMethods {
   // ServerReady says no from now on; everything else goes on.
   void AnnounceShutdown() { ready_allowed_.store(false, std::memory_order_relaxed); }
 
-  // From now on calls that change the server (control) are taken of everybody; at first, of tokens of that class alone.
-  void AllowControl() { control_allowed_.store(true, std::memory_order_relaxed); }
-
   // Of the inferences from now on some are logged and traced. Outlives the service. REQUIRES: no call has come yet.
   void Sample(RequestSampler& sampler) { calls_.sampler = &sampler; }
 
@@ -76,34 +73,45 @@ class InferenceService final : public UnservedMethods {
   Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override;
   Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override;
   // Without settings these two read, which is metadata; with some they change them, which is control.
-  Unary* TraceSetting(Context* context, const Bytes* request, Bytes* response) override;
-  Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* TraceSetting(Context* context, const Bytes* request, Bytes* response) override {
+    return TraceSettingAt(ListenerKind::kPublic, context, request, response);
+  }
+  Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override {
+    return LogSettingsAt(ListenerKind::kPublic, context, request, response);
+  }
+  // The same where calls come to `listener`.
+  Unary* TraceSettingAt(ListenerKind listener, Context* context, const Bytes* request, Bytes* response);
+  Unary* LogSettingsAt(ListenerKind listener, Context* context, const Bytes* request, Bytes* response);
+  // For operators, who have a listener of their own (control_service.h): PERMISSION_DENIED.
+  Unary* RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
+
+  // Whether who calls may use the model, there or not.
+  Status CheckModel(const Context& context, std::string_view model) const;
 
  private:
   // UNAVAILABLE while models are loaded.
   StatusOr<const ModelRepository*> Repository() const;
   // Whether who calls may change the server: the one place that asks, of RPCs that read as well.
-  Status CheckControl(const Context& context, const char* method) const;
+  Status CheckControl(const Context& context, ListenerKind listener) const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
-  // Whether who calls may use the model, there or not.
-  Status CheckModel(const Context& context, std::string_view model) const;
   Status FillReady(const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) const;
   Status FillMetadata(const inference::ModelMetadataRequest& request, inference::ModelMetadataResponse& response) const;
   Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
   Status FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
                         inference::ModelStatisticsResponse& response) const;
-  Status FillTraceSetting(const Context& context, const inference::TraceSettingRequest& request,
+  Status FillTraceSetting(const Context& context, ListenerKind listener, const inference::TraceSettingRequest& request,
                           inference::TraceSettingResponse& response) const;
-  Status FillLogSettings(const Context& context, const inference::LogSettingsRequest& request,
+  Status FillLogSettings(const Context& context, ListenerKind listener, const inference::LogSettingsRequest& request,
                          inference::LogSettingsResponse& response) const;
   Status FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;
-  std::atomic<bool> ready_allowed_ = true, control_allowed_ = false;
+  std::atomic<bool> ready_allowed_ = true;
   InferCalls calls_;
 };
 

@@ -45,7 +45,15 @@ inference::MemoryUsage WeightsOn(const std::string& device, int64_t bytes) {
 // As Triton names them.
 const char* StateName(ModelState state) {
   if (state == ModelState::kLoading) return "LOADING";
+  if (state == ModelState::kUnloading) return "UNLOADING";
   return state == ModelState::kReady ? "READY" : "UNAVAILABLE";
+}
+
+std::string ReasonOf(const ModelStatus& status) {
+  if (status.state == ModelState::kUnloaded) return status.version > 0 ? "unloaded" : "not loaded";
+  if (status.state == ModelState::kFailed) return std::string(status.status.message());
+  if (status.reload.ok()) return "";
+  return Concat("it serves as before, for loading it again failed: ", std::string(status.reload.message()));
 }
 
 }  // namespace
@@ -105,7 +113,7 @@ inference::RepositoryIndexResponse DescribeIndex(const std::vector<ModelStatus>&
     model.set_name(CheckName(status.name, "a model").ok() ? status.name : QuotedName(status.name));
     if (status.version > 0) model.set_version(std::to_string(status.version));
     model.set_state(StateName(status.state));
-    if (status.state == ModelState::kFailed) model.set_reason(std::string(status.status.message()));
+    model.set_reason(ReasonOf(status));
   }
   return index;
 }

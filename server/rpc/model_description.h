@@ -16,7 +16,8 @@ inference::ModelMetadataResponse DescribeModel(const Model& model, const std::ve
 
 inference::ModelStatistics DescribeStatistics(const Model& model, const ModelStatisticsTotals& totals);
 
-// The models of a repository, each with its state and, where it does not serve, the reason.
+// The models of a repository, each version with its state and, where it does not serve or could not be loaded again,
+// the reason.
 inference::RepositoryIndexResponse DescribeIndex(const std::vector<ModelStatus>& models, bool only_ready);
 
 }  // namespace swizzle

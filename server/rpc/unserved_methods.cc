@@ -17,14 +17,6 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const cha
 
 }  // namespace
 
-UnservedMethods::Unary* UnservedMethods::RepositoryModelLoad(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "RepositoryModelLoad");
-}
-
-UnservedMethods::Unary* UnservedMethods::RepositoryModelUnload(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "RepositoryModelUnload");
-}
-
 UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "SystemSharedMemoryStatus");
 }

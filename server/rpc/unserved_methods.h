@@ -15,8 +15,6 @@ class UnservedMethods : public RawInferenceService {
   using Unary = grpc::ServerUnaryReactor;
   using Bytes = grpc::ByteBuffer;
 
-  Unary* RepositoryModelLoad(Context* context, const Bytes*, Bytes*) override;
-  Unary* RepositoryModelUnload(Context* context, const Bytes*, Bytes*) override;
   Unary* SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;
   Unary* SystemSharedMemoryRegister(Context* context, const Bytes*, Bytes*) override;
   Unary* SystemSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) override;

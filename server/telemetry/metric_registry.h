@@ -13,6 +13,7 @@
 #include <prometheus/registry.h>
 
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -86,14 +87,43 @@ class MetricRegistry {
   std::array<AnyFamily, kMetricFamilies.size()> families_;  // by the table's order
 };
 
+// Children that are removed from their families at its end: of what is there only for a while. No child is to be in two
+// of these. Thread-compatible.
+class ChildScope {
+ public:
+  explicit ChildScope(MetricRegistry& registry) : registry_(registry) {}
+  ~ChildScope() {
+    for (const auto& remove : removals_) remove();
+  }
+  ChildScope(const ChildScope&) = delete;
+  ChildScope& operator=(const ChildScope&) = delete;
+
+  // As MetricRegistry's; once for each.
+  template <FamilyName kName, typename... Values>
+  MetricOf<kName>& Child(const Values&... values) {
+    MetricOf<kName>& child = registry_.Child<kName>(values...);
+    removals_.emplace_back([&family = registry_.Family<kName>(), &child] { family.Remove(&child); });
+    return child;
+  }
+  template <FamilyName kName, typename... Values>
+  void Set(double value, const Values&... labels) {
+    Child<kName>(labels...).Set(value);
+  }
+
+ private:
+  MetricRegistry& registry_;
+  std::vector<std::function<void()>> removals_;
+};
+
 // A child for each value of the family's last label, an enum.
 template <FamilyName kName, typename Value>
 class ChildPerValue {
  public:
-  template <typename... Others>
-  explicit ChildPerValue(MetricRegistry& registry, const Others&... others) {
+  // `children`: a registry, or a scope.
+  template <typename Children, typename... Others>
+  explicit ChildPerValue(Children& children, const Others&... others) {
     for (size_t i = 0; i < children_.size(); ++i) {
-      children_[i] = &registry.Child<kName>(others..., static_cast<Value>(i));
+      children_[i] = &children.template Child<kName>(others..., static_cast<Value>(i));
     }
   }
   MetricOf<kName>& operator[](Value value) const { return *children_[static_cast<size_t>(value)]; }

@@ -34,13 +34,13 @@ class PrometheusMetrics final : public Metrics {
                                          absl::Duration load_time) override {
     registry_.Child<"swizzle_model_load_failures_total">(
         spec.name);  // at 0, so that a first failure is seen as an increase
-    return NewModelMetrics(registry_, spec, facts, load_time, clock_, activity_, triton_);
+    return versions_.Enter(spec, facts, load_time);
   }
   void RecordLoadFailure(std::string_view model) override {
     registry_.Child<"swizzle_model_load_failures_total">(model).Increment();
   }
   void RecordUnserved(std::string_view model, int64_t version, StatusCode code) override {
-    registry_.Child<"swizzle_requests_total">(model, version, code).Increment();
+    versions_.CountUnserved(model, version, code);
   }
   void ShowGpuMemory(std::function<std::vector<GpuMemory>()> ask) override { gpus_.Ask(std::move(ask)); }
   void ShowClientLoad(std::function<ClientLoad()> ask) override { clients_.Ask(std::move(ask)); }
@@ -66,7 +66,7 @@ class PrometheusMetrics final : public Metrics {
     for (auto& family : sampled_.Collect()) families.push_back(std::move(family));
     for (auto& family : sensors_.Collect(shows_triton_)) families.push_back(std::move(family));
     if (shows_triton_) {
-      for (auto& family : triton_.Collect()) families.push_back(std::move(family));
+      for (auto& family : CollectTritonMetrics(registry_, versions_.Totals())) families.push_back(std::move(family));
     }
     return prometheus::TextSerializer().Serialize(families);
   }
@@ -110,13 +110,12 @@ class PrometheusMetrics final : public Metrics {
   }
 
   Clock& clock_;
-  MetricRegistry registry_;
+  mutable MetricRegistry registry_;  // children that are asked for at a scrape may have to be made
   GpuMetrics gpus_;
   GpuSensorMetrics sensors_;
   ClientMetrics clients_;
   std::atomic<const Authorization*> authorization_ = nullptr;  // null: everybody may see everything
   SampledMetrics sampled_;
-  TritonMetrics triton_{registry_};
   std::atomic<bool> shows_triton_ = false;
   std::atomic<bool> live_ = true;
   std::atomic<bool> started_ = false;
@@ -124,6 +123,7 @@ class PrometheusMetrics final : public Metrics {
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   std::string not_ready_ ABSL_GUARDED_BY(mutex_);
   Activity activity_;
+  VersionRecords versions_{registry_, clock_, activity_};
   std::unique_ptr<HttpListener> listener_;  // last: its threads use all of the above
 };
 

@@ -137,8 +137,8 @@ struct GpuMemory {
 class Metrics {
  public:
   virtual ~Metrics() = default;
-  // Registers the children of one version. Destroying the result, which must not outlive this, keeps counters and
-  // histograms, sets model_ready to 0, and withdraws what was said of weights and kernels.
+  // Registers the children of one version. What serves it in place of another goes on with that one's counters, and its
+  // own facts are shown. Once nothing does, the children are removed. The result must not outlive this.
   virtual std::unique_ptr<ModelMetrics> ForModel(const ModelSpec& spec, const ModelFacts& facts,
                                                  absl::Duration load_time) = 0;
   virtual void RecordLoadFailure(std::string_view model) = 0;

@@ -2,9 +2,16 @@
 #ifndef SWIZZLE_SERVER_TELEMETRY_MODEL_METRICS_H_
 #define SWIZZLE_SERVER_TELEMETRY_MODEL_METRICS_H_
 
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "kernels/base/mutex.h"
 #include "server/model/model.h"
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/metrics.h"
@@ -13,10 +20,40 @@
 
 namespace swizzle {
 
-// All but `spec`, `facts` and `load_time` outlive the result.
-std::unique_ptr<ModelMetrics> NewModelMetrics(MetricRegistry& registry, const ModelSpec& spec, const ModelFacts& facts,
-                                              absl::Duration load_time, Clock& clock, Activity& activity,
-                                              TritonMetrics& triton);
+class VersionMetrics;
+class PrometheusModelMetrics;
+
+// The versions that have metrics. Where a version is replaced, counters go on, and gauges tell of what came last; where
+// nothing serves it any more, its children are removed. Thread-safe.
+class VersionRecords {
+ public:
+  // All outlive this.
+  VersionRecords(MetricRegistry& registry, Clock& clock, Activity& activity);
+  // REQUIRES: all that Enter gave is gone.
+  ~VersionRecords();
+
+  std::unique_ptr<ModelMetrics> Enter(const ModelSpec& spec, const ModelFacts& facts, absl::Duration load_time);
+  // What those that are there have counted, ModelMetrics::Statistics without batches.
+  std::vector<VersionTotals> Totals() const;
+  // Of a request to a model that doesn't serve, beside those that its versions count.
+  void CountUnserved(std::string_view model, int64_t version, StatusCode code);
+
+ private:
+  friend class PrometheusModelMetrics;
+  struct Record {
+    std::shared_ptr<VersionMetrics> metrics = nullptr;
+    std::vector<PrometheusModelMetrics*> users = {};  // in the order in which they came
+  };
+
+  void Leave(Record& record, const PrometheusModelMetrics& user);
+  void ShowLast(Record& record);
+
+  MetricRegistry& registry_;
+  Clock& clock_;
+  Activity& activity_;
+  mutable Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Record> records_ ABSL_GUARDED_BY(mutex_);  // by name and version
+};
 
 }  // namespace swizzle
 

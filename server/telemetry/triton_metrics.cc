@@ -29,20 +29,6 @@ TritonFailure FailureOf(StatusCode code) {
   }
 }
 
-void Join(ModelStatisticsTotals& sum, const ModelStatisticsTotals& totals) {
-  const auto join = [](ModelStatisticsTotals::Stage& stage, const ModelStatisticsTotals::Stage& other) {
-    stage.count += other.count;
-    stage.total += other.total;
-  };
-  sum.inference_count += totals.inference_count;
-  sum.execution_count += totals.execution_count;
-  join(sum.success, totals.success);
-  join(sum.queue, totals.queue);
-  join(sum.input, totals.input);
-  join(sum.compute, totals.compute);
-  join(sum.output, totals.output);
-}
-
 // The families, in the order in which they are exposed.
 struct Families {
   prometheus::MetricFamily success = Empty<"nv_inference_request_success">();
@@ -88,33 +74,14 @@ void AddFailures(Families& to, MetricRegistry& registry, const std::string& mode
 
 }  // namespace
 
-void TritonMetrics::Add(const std::string& model, const std::string& version, const ModelMetrics& recorded) {
-  const MutexLock lock(mutex_);
-  versions_[{model, version}].recorded.push_back(&recorded);
-}
-
-void TritonMetrics::Remove(const std::string& model, const std::string& version, const ModelMetrics& recorded) {
-  const MutexLock lock(mutex_);
-  Version& its = versions_[{model, version}];
-  std::erase(its.recorded, &recorded);
-  if (its.recorded.empty()) {
-    versions_.erase({model, version});
-  } else {
-    Join(its.removed, recorded.Statistics());
-  }
-}
-
-std::vector<prometheus::MetricFamily> TritonMetrics::Collect() const {
+std::vector<prometheus::MetricFamily> CollectTritonMetrics(MetricRegistry& registry,
+                                                           std::span<const VersionTotals> versions) {
   Families families;
-  const MutexLock lock(mutex_);
-  for (const auto& [name, its] : versions_) {
-    const auto& [model, version] = name;
-    ModelStatisticsTotals totals = its.removed;
-    for (const ModelMetrics* recorded : its.recorded) Join(totals, recorded->Statistics());
+  for (const auto& [model, version, totals] : versions) {
     AddTotals(families, totals, model, version);
-    AddFailures(families, registry_, model, version);
-    scrape::Add<"nv_inference_pending_request_count">(
-        families.pending, registry_.Child<"swizzle_queue_depth">(model, version).Value(), model, version);
+    AddFailures(families, registry, model, version);
+    Add<"nv_inference_pending_request_count">(
+        families.pending, registry.Child<"swizzle_queue_depth">(model, version).Value(), model, version);
   }
   std::vector<prometheus::MetricFamily> all;
   for (auto* family : {&families.success, &families.failure, &families.rows, &families.batches, &families.request,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/telemetry/containment.h"
@@ -93,37 +94,67 @@ void BackgroundTuner::Run() {
   changed_.SignalAll();
 }
 
-void BackgroundTuner::TuneInTurn() {
+// Waits for a task that is due. False: there is to be no more.
+bool BackgroundTuner::TakeNext(std::list<Task>& taken) {
+  MutexLock lock(mutex_);
   while (true) {
-    std::list<Task> taken;
-    {
-      MutexLock lock(mutex_);
-      const auto next = std::ranges::min_element(tasks_, {}, [](const Task& task) { return task.due - Instant(); });
-      if (stopped_) return;
-      const Instant due = next == tasks_.end() ? Instant::InfiniteFuture() : next->due;
-      if (due > options_.clock->Now()) {
-        options_.clock->WaitUntil(mutex_, changed_, due);
-        continue;
-      }
+    const auto next = std::ranges::min_element(tasks_, {}, [](const Task& task) { return task.due - Instant(); });
+    if (stopped_) return false;
+    const Instant due = next == tasks_.end() ? Instant::InfiniteFuture() : next->due;
+    if (due <= options_.clock->Now()) {
       taken.splice(taken.begin(), tasks_, next);
+      tuned_ = taken.front().job.metrics.get();
+      return true;
     }
+    options_.clock->WaitUntil(mutex_, changed_, due);
+  }
+}
+
+// False: the task is to be tuned no more.
+bool BackgroundTuner::PutBack(std::list<Task>& taken, bool over) {
+  MutexLock lock(mutex_);
+  tuned_ = nullptr;
+  if (std::exchange(dropped_, false)) {
+    gate_.Resume();
+    return false;
+  }
+  if (over) return true;
+  Task& task = taken.front();
+  const absl::Duration wait = kFirstWait * (1 << std::min(task.passes - 1, 8));
+  task.due = options_.clock->Now() + std::min(wait, kLongestWait);
+  tasks_.splice(tasks_.end(), taken);
+  return true;
+}
+
+void BackgroundTuner::TuneInTurn() {
+  for (std::list<Task> taken; TakeNext(taken); taken.clear()) {
     Task& task = taken.front();
     task.status.Update(Contain("tune the model", [&] {
       Pass(task, gate_);
       return task.status;
     }));
-    if (absl::IsCancelled(task.status)) return;
-    const bool over = IsOver(task);
-    Contain("tell how a model is tuned", [&] {
-      over ? Finish(task) : Record(task, TuningState::kWaiting, absl::ZeroDuration());
-      return absl::OkStatus();
-    }).IgnoreError();
-    if (over) continue;
-    const absl::Duration wait = kFirstWait * (1 << std::min(task.passes - 1, 8));
-    task.due = options_.clock->Now() + std::min(wait, kLongestWait);
-    MutexLock lock(mutex_);
-    tasks_.splice(tasks_.end(), taken);
+    const bool stopped = absl::IsCancelled(task.status), over = IsOver(task);
+    if (!stopped) {
+      Contain("tell how a model is tuned", [&] {
+        over ? Finish(task) : Record(task, TuningState::kWaiting, absl::ZeroDuration());
+        return absl::OkStatus();
+      }).IgnoreError();
+    }
+    if (PutBack(taken, over || stopped) && stopped) return;
   }
+}
+
+void BackgroundTuner::Drop(const ModelMetrics& metrics) {
+  std::list<Task> dropped;  // let go of outside the lock
+  MutexLock lock(mutex_);
+  for (auto task = tasks_.begin(); task != tasks_.end();) {
+    const auto next = std::next(task);
+    if (task->job.metrics.get() == &metrics) dropped.splice(dropped.end(), tasks_, task);
+    task = next;
+  }
+  if (tuned_ != &metrics) return;
+  dropped_ = true;
+  gate_.Skip();
 }
 
 bool BackgroundTuner::IsOver(const Task& task) const {

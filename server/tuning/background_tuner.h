@@ -54,6 +54,8 @@ class BackgroundTuner {
   void TuneNow(TuningJob job);
   // Tunes the model when there is time.
   void Add(TuningJob job);
+  // The model of these metrics is tuned no more; returns at once. Its job is let go of when what is measured has ended.
+  void Drop(const ModelMetrics& metrics);
   // Measures no more; returns at once.
   void RequestStop();
   // After that, until what was being measured, or saved, has ended, or for so long.
@@ -73,6 +75,8 @@ class BackgroundTuner {
 
   void Run();
   void TuneInTurn();
+  bool TakeNext(std::list<Task>& taken);
+  bool PutBack(std::list<Task>& taken, bool over);
   void Pass(Task& task, MeasureGate& gate);
   // One device of the model. What the pass came to is added to the task.
   Status TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget);
@@ -86,6 +90,8 @@ class BackgroundTuner {
   Mutex mutex_;
   CondVar changed_;
   std::list<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  const ModelMetrics* tuned_ ABSL_GUARDED_BY(mutex_) = nullptr;  // those of the model that is seen to
+  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;                 // which is to be tuned no more
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has come to its end
   std::thread thread_;                         // last: it uses all of the above

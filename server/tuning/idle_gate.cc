@@ -22,7 +22,7 @@ void IdleGate::Look(Instant now) {
 bool IdleGate::MustWait() {
   const Instant now = clock_.Now();
   Look(now);
-  if (stopped_ || now < last_request_ + rules_.quiet) return true;
+  if (closed() || now < last_request_ + rules_.quiet) return true;
   return IsRecent(now) && now - slice_start_ >= rules_.slice;
 }
 
@@ -32,19 +32,25 @@ Status IdleGate::Await() {
   const absl::Duration used = std::min(begin - slice_start_, rules_.slice * kMostSlices);
   const Instant rested = begin + rules_.rest * absl::FDivDuration(used, rules_.slice);
   Instant now = begin;
-  while (!stopped_) {
+  while (!closed()) {
     Look(now);
     const Instant quiet = last_request_ + rules_.quiet;
     const Instant opens = IsRecent(now) ? std::max(quiet, rested) : quiet;
     if (opens <= now) break;
     MutexLock lock(mutex_);
-    if (!stopped_) clock_.WaitUntil(mutex_, stop_, std::min(opens, now + rules_.look));
+    if (!closed()) clock_.WaitUntil(mutex_, stop_, std::min(opens, now + rules_.look));
     now = clock_.Now();
   }
   waited_ += now - begin;
   slice_start_ = now;
-  if (stopped_) return MakeError(StatusCode::kCancelled, "tuning was stopped");
+  if (closed()) return MakeError(StatusCode::kCancelled, "tuning was stopped");
   return absl::OkStatus();
+}
+
+void IdleGate::Skip() {
+  MutexLock lock(mutex_);
+  skipped_ = true;
+  stop_.SignalAll();
 }
 
 void IdleGate::Stop() {

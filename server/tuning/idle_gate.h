@@ -24,7 +24,7 @@ struct IdleRules {
   absl::Duration look = absl::Milliseconds(5);  // between two looks, while there is something to wait for
 };
 
-// Used by the thread that measures, but for Stop. A run that is under way when a request comes ends first.
+// Used by the thread that measures, but for Stop and Skip. A run that is under way when a request comes ends first.
 class IdleGate final : public MeasureGate {
  public:
   // Both outlive this.
@@ -37,10 +37,14 @@ class IdleGate final : public MeasureGate {
 
   // From any thread: nothing is let through any more.
   void Stop();
+  // From any thread: nothing is let through until Resume.
+  void Skip();
+  void Resume() { skipped_ = false; }
 
  private:
   // Notes requests that have come.
   void Look(Instant now);
+  bool closed() const { return stopped_ || skipped_; }
   bool IsRecent(Instant now) const { return now - last_request_ < rules_.recent; }
 
   const Activity& activity_;
@@ -51,7 +55,7 @@ class IdleGate final : public MeasureGate {
   int64_t seen_ = 0;      // requests
   Instant last_request_;  // that was seen, or was there
   Instant slice_start_;
-  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> stopped_ = false, skipped_ = false;
   Mutex mutex_;
   CondVar stop_;
 };

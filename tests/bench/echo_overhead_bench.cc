@@ -67,7 +67,7 @@ std::string Token(int number) { return Concat("token-of-some-length-", number); 
                                 const std::function<void(int)>& tell_port) {
   InitLogging(LogFormat::kText, LogLevel::kWarning);
   ServerOptions options;
-  options.model_repository = directory.path();
+  options.model_repositories = {directory.path()};
   options.grpc_address = "127.0.0.1:0";
   options.metrics_address = "127.0.0.1:0";
   if (guarded) options.tls = {bench.certificate, bench.key, {}};

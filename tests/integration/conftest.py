@@ -73,6 +73,7 @@ class Server:
             self.kill()
             raise
         self.grpc = f'127.0.0.1:{ports["grpc"]}'
+        self.control = f'127.0.0.1:{ports.get("control")}'  # where --control-address was given
         self.metrics = f'http://127.0.0.1:{ports["metrics"]}'
 
     def _ports(self, port_file):

@@ -8,6 +8,7 @@
 namespace swizzle {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 CommandLine Parse(std::vector<const char*> flags) {
@@ -18,7 +19,7 @@ CommandLine Parse(std::vector<const char*> flags) {
 TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   const CommandLine line = Parse({"--model-repository=/models"});
   ASSERT_FALSE(line.exit_code) << line.text;
-  EXPECT_EQ(line.options.model_repository, "/models");
+  EXPECT_THAT(line.options.model_repositories, ElementsAre("/models"));
   EXPECT_EQ(line.options.grpc_address, "0.0.0.0:8001");
   EXPECT_EQ(line.options.metrics_address, "0.0.0.0:8002");
   EXPECT_EQ(line.options.device, "auto");
@@ -34,6 +35,12 @@ TEST(ParseCommandLine, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(line.options.log_level, LogLevel::kInfo);
   EXPECT_FALSE(line.options.triton_metrics);
   EXPECT_FALSE(line.options.sampling.any());
+}
+
+TEST(ParseCommandLine, TakesSeveralRepositories) {
+  const CommandLine line = Parse({"--model-repository=/a", "--model-repository", "/b"});
+  ASSERT_FALSE(line.exit_code) << line.text;
+  EXPECT_THAT(line.options.model_repositories, ElementsAre("/a", "/b"));
 }
 
 TEST(ParseCommandLine, EveryFlagIsTakenOver) {
@@ -68,7 +75,7 @@ TEST(ParseCommandLine, EveryFlagIsTakenOver) {
   EXPECT_EQ(line.options.tuning_budget, absl::Milliseconds(500));
   EXPECT_EQ(line.options.tune, Tune::kBeforeReady);
   EXPECT_EQ(line.options.ready.who, ReadyRule::Who::kNamed);
-  EXPECT_THAT(line.options.ready.names, testing::ElementsAre("bert", "resnet"));
+  EXPECT_THAT(line.options.ready.names, ElementsAre("bert", "resnet"));
   EXPECT_EQ(line.options.weight_budget, 1.5);
   EXPECT_EQ(line.options.tuning_cache, "/t");
   EXPECT_EQ(line.options.drain_delay, absl::Milliseconds(2500));

@@ -67,7 +67,7 @@ class ServedModels : public testing::Test {
  protected:
   // Serves what `directory_` holds by now.
   void Serve(ServerOptions options = {}) {
-    options.model_repository = directory_.path();
+    options.model_repositories = {directory_.path()};
     options.grpc_address = "127.0.0.1:0";
     options.metrics_address = "127.0.0.1:0";
     options.device = "cpu";
@@ -77,6 +77,10 @@ class ServedModels : public testing::Test {
     channel_ = NewChannel();
     stub_ = inference::GRPCInferenceService::NewStub(channel_);
     health_ = grpc::health::v1::Health::NewStub(channel_);
+    if (server_->control_port() != 0) {
+      control_ = inference::GRPCInferenceService::NewStub(
+          grpc::CreateChannel(Concat("127.0.0.1:", server_->control_port()), grpc::InsecureChannelCredentials()));
+    }
   }
 
   std::shared_ptr<grpc::Channel> NewChannel() const {
@@ -94,6 +98,14 @@ class ServedModels : public testing::Test {
                     const Request& request, Response& response) {
     grpc::ClientContext context;
     return ((*stub_).*method)(&context, request, &response);
+  }
+  // The same at the address for operators, where there is one.
+  template <typename Request, typename Response>
+  grpc::Status Order(grpc::Status (inference::GRPCInferenceService::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                                   Response*),
+                     const Request& request, Response& response) {
+    grpc::ClientContext context;
+    return ((control_ == nullptr ? *stub_ : *control_).*method)(&context, request, &response);
   }
 
   grpc::Status Infer(const inference::ModelInferRequest& request, inference::ModelInferResponse& response) {
@@ -126,7 +138,7 @@ class ServedModels : public testing::Test {
   RepositoryDirectory directory_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
+  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_, control_;  // control_: null without --control-address
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 

@@ -29,7 +29,7 @@ using Stub = inference::GRPCInferenceService::Stub;
 
 ServerOptions LocalOptions(const RepositoryDirectory& directory) {
   ServerOptions options;
-  options.model_repository = directory.path();
+  options.model_repositories = {directory.path()};
   options.grpc_address = "127.0.0.1:0";
   options.metrics_address = "127.0.0.1:0";
   return options;
@@ -133,7 +133,7 @@ TEST_F(ServerTest, APortFileThatCannotBeWrittenIsAnError) {
 
 TEST_F(ServerTest, AMissingRepositoryIsAnError) {
   ServerOptions options = LocalOptions(directory_);
-  options.model_repository = directory_.path() / "nowhere";
+  options.model_repositories = {directory_.path() / "nowhere"};
   EXPECT_EQ(Server::Start(options).status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -325,7 +325,7 @@ TEST(RunServerTest, WithoutFilesItCannotStart) {
 
 TEST(ServerStartTest, WhoStartsItHearsOfAnErrorBeforeItIsTakenDown) {
   ServerOptions options;
-  options.model_repository = "/nonexistent";
+  options.model_repositories = {"/nonexistent"};
   options.grpc_address = options.metrics_address = "127.0.0.1:0";
   Status heard;
   const Status status = Server::Start(

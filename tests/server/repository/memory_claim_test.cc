@@ -38,7 +38,7 @@ class MemoryClaimTest : public ::testing::Test {
     repository_ = nullptr;
     devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus));
     RepositoryOptions options{
-        .directory = directory_.path(), .tune = tune_, .resident_bytes = [] { return int64_t{0}; }};
+        .directories = {directory_.path()}, .tune = tune_, .resident_bytes = [] { return int64_t{0}; }};
     if (tune_ == Tune::kOff) options.plan.tuning_budget = absl::ZeroDuration();
     repository_ = *NewModelRepository(options, *devices_, *metrics_);
     repository_->StopTuning();
@@ -121,7 +121,7 @@ class RegionsClaimTest : public ::testing::Test {
     repository_ = nullptr;
     devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus), functions);
     RepositoryOptions options{
-        .directory = directory_.path(), .tune = Tune::kOff, .memory = memory_, .resident_bytes = [] {
+        .directories = {directory_.path()}, .tune = Tune::kOff, .memory = memory_, .resident_bytes = [] {
           return int64_t{0};
         }};
     options.plan.tuning_budget = absl::ZeroDuration();

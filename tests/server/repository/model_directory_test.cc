@@ -13,37 +13,43 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
-StatusOr<int64_t> Served(const std::vector<int64_t>& versions, const std::string& text) {
+StatusOr<std::vector<int64_t>> Served(const std::vector<int64_t>& versions, const std::string& text) {
   inference::ModelVersionPolicy policy;
   SWIZZLE_CHECK(google::protobuf::TextFormat::ParseFromString(text, &policy));
-  return ServedVersion(versions, policy);
+  return ServedVersions(versions, policy);
 }
 
-TEST(ServedVersion, IsTheOneThatAPolicyMeans) {
-  EXPECT_EQ(*Served({}, ""), 0);
-  EXPECT_EQ(*Served({}, "specific { versions: 3 }"), 0) << "that there is none is said where the file is looked for";
-  EXPECT_EQ(*Served({1, 2, 10}, ""), 10);
-  EXPECT_EQ(*Served({1, 2, 10}, "latest { num_versions: 1 }"), 10);
-  EXPECT_EQ(*Served({1, 2, 10}, "latest { }"), 10);
-  EXPECT_EQ(*Served({1, 2, 10}, "specific { versions: 2 }"), 2);
-  EXPECT_EQ(*Served({1, 2, 10}, "specific { versions: [2, 3] }"), 2) << "the other is not there";
-  EXPECT_EQ(*Served({4}, "latest { num_versions: 3 }"), 4);
-  EXPECT_EQ(*Served({4}, "all { }"), 4);
+TEST(ServedVersions, AreThoseThatAPolicyMeans) {
+  EXPECT_THAT(*Served({}, ""), IsEmpty());
+  EXPECT_THAT(*Served({}, "specific { versions: 3 }"), IsEmpty()) << "that there is none is said elsewhere";
+  EXPECT_THAT(*Served({1, 2, 10}, ""), ElementsAre(10));
+  EXPECT_THAT(*Served({1, 2, 10}, "latest { num_versions: 1 }"), ElementsAre(10));
+  EXPECT_THAT(*Served({1, 2, 10}, "latest { }"), ElementsAre(10));
+  EXPECT_THAT(*Served({1, 2, 10}, "latest { num_versions: 2 }"), ElementsAre(2, 10));
+  EXPECT_THAT(*Served({4}, "latest { num_versions: 3 }"), ElementsAre(4));
+  EXPECT_THAT(*Served({1, 2, 10}, "all { }"), ElementsAre(1, 2, 10));
+  EXPECT_THAT(*Served({1, 2, 10}, "specific { versions: [10, 1] }"), ElementsAre(1, 10));
+  EXPECT_THAT(*Served({1, 2, 10}, "specific { versions: [2, 3] }"), ElementsAre(2)) << "the other is not there";
 }
 
-TEST(ServedVersion, IsOne) {
-  for (const char* policy : {"all { }", "latest { num_versions: 5 }", "specific { versions: [2, 1] }"}) {
-    const auto served = Served({1, 2}, policy);
-    EXPECT_EQ(served.status().code(), StatusCode::kUnimplemented) << policy;
-    EXPECT_EQ(
-        std::string(served.status().message()),
-        "config.pbtxt: 'version_policy' means 2 versions, from 1 to 2, but one version of a model is served: name "
-        "it, as in version_policy { specific { versions: 2 } }");
-  }
+TEST(ServedVersions, AreThere) {
   EXPECT_THAT(std::string(Served({1, 2}, "specific { versions: 3 }").status().message()),
               HasSubstr("none of the versions that 'version_policy' names is there; the latest is 2"));
   EXPECT_EQ(Served({1, 2}, "specific { }").status().code(), StatusCode::kNotFound);
+}
+
+TEST(FindModels, LooksIntoEveryRepository) {
+  RepositoryDirectory first, second;
+  for (const char* file : {"a/1/x", "b/1/x", ".git/x"}) first.Write(file, "");
+  for (const char* file : {"b/1/x", "c/1/x"}) second.Write(file, "");
+  const auto models = FindModels({first.path(), second.path()});
+  ASSERT_TRUE(models.ok()) << models.status();
+  EXPECT_EQ(models->size(), 3u);
+  EXPECT_THAT(models->at("a"), ElementsAre(first.path() / "a"));
+  EXPECT_THAT(models->at("b"), ElementsAre(first.path() / "b", second.path() / "b"));
+  EXPECT_EQ(FindModels({first.path(), first.path() / "none"}).status().code(), StatusCode::kNotFound);
 }
 
 TEST(ModelDirectory, HasVersionsAndFiles) {

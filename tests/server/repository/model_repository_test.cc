@@ -36,7 +36,7 @@ class ModelRepositoryTest : public ::testing::Test {
  protected:
   // Loads what `directory_` holds by now.
   ModelRepository& Load() {
-    auto repository = NewModelRepository({.directory = directory_.path(),
+    auto repository = NewModelRepository({.directories = {directory_.path()},
                                           .plan = QuickPlan(),
                                           .memory = memory_,
                                           .resident_bytes = [] { return int64_t{0}; }},
@@ -68,7 +68,7 @@ class ModelRepositoryTest : public ::testing::Test {
 };
 
 TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
-  const auto repository = NewModelRepository({.directory = directory_.path() / "nowhere"}, devices_, *metrics_);
+  const auto repository = NewModelRepository({.directories = {directory_.path() / "nowhere"}}, devices_, *metrics_);
   EXPECT_EQ(repository.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(repository.status().message()), HasSubstr("nowhere"));
 }
@@ -76,7 +76,7 @@ TEST_F(ModelRepositoryTest, AMissingDirectoryIsNotFound) {
 TEST_F(ModelRepositoryTest, AModelServesWhileOthersAreStillLoaded) {
   directory_.Write("a/config.pbtxt", IdentityConfig());
   directory_.Write("b/config.pbtxt", IdentityConfig());
-  repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+  repository_ = *NewModelRepository({.directories = {directory_.path()}, .plan = QuickPlan()}, devices_, *metrics_);
   EXPECT_EQ(repository_->Find("a", "").status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(repository_->readiness().reasons, ElementsAre("model 'a' is loading", "model 'b' is loading"));
   int changes = 0;
@@ -93,8 +93,8 @@ TEST_F(ModelRepositoryTest, LoadsNoMoreThanIsWanted) {
   directory_.Write("a/config.pbtxt", IdentityConfig());
   directory_.Write("b/config.pbtxt", IdentityConfig());
   bool stop = false;
-  repository_ = *NewModelRepository({.directory = directory_.path(), .stop = [&] { return stop; }, .plan = QuickPlan()},
-                                    devices_, *metrics_);
+  repository_ = *NewModelRepository(
+      {.directories = {directory_.path()}, .stop = [&] { return stop; }, .plan = QuickPlan()}, devices_, *metrics_);
   repository_->Load([&] { stop = true; });
   EXPECT_TRUE(repository_->Find("a", "").ok());
   EXPECT_EQ(repository_->Find("b", "").status().code(), StatusCode::kUnavailable);
@@ -104,7 +104,7 @@ TEST_F(ModelRepositoryTest, LoadsNoMoreThanIsWanted) {
 // With a cold start nothing is measured before the model serves; then its plan is tuned.
 TEST_F(ModelRepositoryTest, ServesBeforeItMeasures) {
   WriteNetwork("m", testing::MakeRandomNetwork({}));
-  repository_ = *NewModelRepository({.directory = directory_.path()}, devices_, *metrics_);
+  repository_ = *NewModelRepository({.directories = {directory_.path()}}, devices_, *metrics_);
   repository_->Load([&] {
     const auto serving = repository_->Find("m", "");
     ASSERT_TRUE(serving.ok()) << serving.status();
@@ -115,7 +115,8 @@ TEST_F(ModelRepositoryTest, ServesBeforeItMeasures) {
 
 TEST_F(ModelRepositoryTest, MayMeasureBeforeItServes) {
   WriteNetwork("m", testing::MakeRandomNetwork({}));
-  repository_ = *NewModelRepository({.directory = directory_.path(), .tune = Tune::kBeforeReady}, devices_, *metrics_);
+  repository_ =
+      *NewModelRepository({.directories = {directory_.path()}, .tune = Tune::kBeforeReady}, devices_, *metrics_);
   repository_->Load([] {});
   EXPECT_THAT(metrics_->Text(), HasSubstr("state=\"done\",version=\"1\"} 1"));
   EXPECT_THAT(metrics_->Text(), Not(HasSubstr("swizzle_model_tuning_seconds_total{model=\"m\",version=\"1\"} 0\n")));
@@ -127,7 +128,8 @@ TEST_F(ModelRepositoryTest, PlansOfRegionsAreMeasuredToo) {
   builder.Floats("v", {24, 8}, std::vector<float>(192, 0.5f)).Node("MatMul", {"x", "w"}, {"a"});
   builder.Node("Tan", {"a"}, {"b"}).Node("MatMul", {"b", "v"}, {"y"}).Output("y");
   Write("m/1/model.onnx", builder.Bytes());
-  repository_ = *NewModelRepository({.directory = directory_.path(), .tune = Tune::kBeforeReady}, devices_, *metrics_);
+  repository_ =
+      *NewModelRepository({.directories = {directory_.path()}, .tune = Tune::kBeforeReady}, devices_, *metrics_);
   repository_->Load([] {});
   const auto serving = repository_->Find("m", "");
   ASSERT_TRUE(serving.ok()) << serving.status();
@@ -172,12 +174,50 @@ TEST_F(ModelRepositoryTest, TheConfigurationNamesVersionAndFile) {
   EXPECT_EQ((*serving)->model->spec().version, 1);
   directory_.Write("m/config.pbtxt", "default_model_filename: 'first.swz'");
   EXPECT_THAT(LoadError("m"), HasSubstr("there is no 'first.swz' in the version's directory"));
+  directory_.Write("m/config.pbtxt", "version_policy { specific { versions: 3 } }");
+  EXPECT_THAT(LoadError("m"), HasSubstr("none of the versions that 'version_policy' names is there; the latest is 2"));
+}
+
+TEST_F(ModelRepositoryTest, ServesTheVersionsThatAPolicyMeans) {
+  for (const char* version : {"2", "3", "10"}) directory_.Write(Concat("m/", version, "/x"), "");
+  directory_.Write("m/config.pbtxt",
+                   IdentityConfig("TYPE_FP32", "[4]", "version_policy { latest { num_versions: 2 } }"));
+  const ModelRepository& repository = Load();
+  EXPECT_THAT(repository.Versions("m"), ElementsAre(3, 10));
+  EXPECT_EQ((*repository.Find("m", ""))->model->spec().version, 10);
+  EXPECT_EQ((*repository.Find("m", "3"))->model->spec().version, 3);
+  EXPECT_EQ(repository.Find("m", "2").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(repository.List().size(), 2u);
+}
+
+TEST_F(ModelRepositoryTest, AVersionThatFailsLeavesTheOthersServing) {
+  Write("m/1/model.swz", *EncodePacked(testing::MakeRandomNetwork({})));
+  directory_.Write("m/2/model.swz", "no model");
   directory_.Write("m/config.pbtxt", "version_policy { all { } }");
-  EXPECT_THAT(LoadError("m"), HasSubstr("'version_policy' means 2 versions, from 1 to 2"));
+  const ModelRepository& repository = Load();
+  EXPECT_EQ((*repository.Find("m", ""))->model->spec().version, 1) << "the latest that serves";
+  EXPECT_EQ(repository.Find("m", "2").status().code(), StatusCode::kInternal);
+  ASSERT_EQ(repository.List().size(), 2u);
+  EXPECT_EQ(repository.List()[1].state, ModelState::kFailed);
+  EXPECT_FALSE(repository.readiness().ready);
+}
+
+TEST_F(ModelRepositoryTest, AModelInTwoRepositoriesIsRefused) {
+  const RepositoryDirectory other;
+  for (const char* model : {"a", "b"}) directory_.Write(Concat(model, "/config.pbtxt"), IdentityConfig());
+  std::filesystem::copy(directory_.path() / "a", other.path() / "a", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(directory_.path() / "b", other.path() / "c", std::filesystem::copy_options::recursive);
+  repository_ =
+      *NewModelRepository({.directories = {directory_.path(), other.path()}, .plan = QuickPlan()}, devices_, *metrics_);
+  repository_->Load([] {});
+  EXPECT_EQ(std::string(repository_->Find("a", "").status().message()),
+            "model 'a' failed to load: it is in two repositories; keep it in one");
+  EXPECT_TRUE(repository_->Find("b", "").ok());
+  EXPECT_TRUE(repository_->Find("c", "").ok());
 }
 
 TEST_F(ModelRepositoryTest, SaysWhatAMissingDirectoryIsToBe) {
-  const auto missing = NewModelRepository({.directory = directory_.path() / "none"}, devices_, *metrics_);
+  const auto missing = NewModelRepository({.directories = {directory_.path() / "none"}}, devices_, *metrics_);
   EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("none; it is to be a folder with MODEL/1/model.onnx"));
 }
@@ -239,7 +279,7 @@ TEST_F(ModelRepositoryTest, AModelWithoutThreadsFailsAndTheServerGoesOn) {
   GTEST_SKIP() << "ThreadSanitizer ends a process that can't start a thread";
 #endif
   directory_.Write("m/config.pbtxt", IdentityConfig());
-  repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+  repository_ = *NewModelRepository({.directories = {directory_.path()}, .plan = QuickPlan()}, devices_, *metrics_);
   {
     const NoMoreThreads none;
     repository_->Load([] {});
@@ -257,7 +297,7 @@ TEST_F(ModelRepositoryTest, AModelForWhichMemoryRunsOutFailsAndTheServerGoesOn) 
   directory_.Write("m/1/model.swz", "");
   std::filesystem::resize_file(directory_.path() / "m/1/model.swz", size_t{256} << 20);
   const auto load = [this] {
-    repository_ = *NewModelRepository({.directory = directory_.path(), .plan = QuickPlan()}, devices_, *metrics_);
+    repository_ = *NewModelRepository({.directories = {directory_.path()}, .plan = QuickPlan()}, devices_, *metrics_);
     LimitAddresses(size_t{64} << 20);
     repository_->Load([] {});
     std::cerr << repository_->Find("m", "").status().message() << std::endl;

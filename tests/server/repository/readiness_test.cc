@@ -45,6 +45,37 @@ TEST(ReadinessTest, NamesMeanTheseModels) {
   EXPECT_THAT(readiness.reasons, ElementsAre("there is no model 'other'"));
 }
 
+// What operators do at run time takes no server out of its load balancer.
+TEST(ReadinessTest, WhatWasAskedForLaterKeepsNobodyWaiting) {
+  ModelStatus late = kLoading, broken = kFailed;
+  late.awaited = broken.awaited = false;
+  const Readiness readiness = Judge("all", {kReady, late, broken});
+  EXPECT_TRUE(readiness.ready);
+  EXPECT_THAT(readiness.reasons, ElementsAre("model 'late' is loading", "model 'bad' failed: its file is cut off"));
+  EXPECT_FALSE(Judge("late", {kReady, late}).ready);
+}
+
+TEST(ReadinessTest, NobodyWaitsForWhatIsNotLoaded) {
+  const ModelStatus unloaded = {"gone", 1, absl::UnavailableError("model 'gone' is not loaded"), ModelState::kUnloaded};
+  ModelStatus unloading = unloaded;
+  unloading.state = ModelState::kUnloading;
+  EXPECT_TRUE(Judge("all", {kReady, unloaded, unloading}).ready);
+  EXPECT_THAT(Judge("all", {kReady, unloaded}).reasons, IsEmpty());
+  EXPECT_FALSE(Judge("any", {unloaded}).ready);
+  EXPECT_THAT(Judge("gone", {kReady, unloaded}).reasons, ElementsAre("model 'gone' is not loaded"));
+}
+
+TEST(ReadinessTest, AModelServesIfAVersionDoes) {
+  ModelStatus second = kReady;
+  second.version = 2;
+  second.state = ModelState::kFailed;
+  second.status = absl::InvalidArgumentError("its file is cut off");
+  EXPECT_TRUE(Judge("good", {kReady, second}).ready);
+  const Readiness readiness = Judge("all", {kReady, second});
+  EXPECT_FALSE(readiness.ready);
+  EXPECT_THAT(readiness.reasons, ElementsAre("version 2 of model 'good' failed: its file is cut off"));
+}
+
 TEST(ReadinessTest, RulesAreParsed) {
   EXPECT_THAT(ParseReadyRule("a,b")->names, ElementsAre("a", "b"));
   for (const char* text : {"", ",", "a,", ",a", "a,,b"}) {

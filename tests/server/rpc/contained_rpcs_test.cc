@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proto/grpc_service.grpc.pb.h"
+#include "server/repository/load_order.h"
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/inference_service.h"
 #include "server/rpc/received_message.h"
@@ -33,6 +34,9 @@ class ThrowingRepository final : public ModelRepository {
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view, std::string_view) const override { Throw(); }
   std::vector<ModelStatus> List() const override { Throw(); }
   std::vector<int64_t> Versions(std::string_view) const override { Throw(); }
+  void LoadModel(LoadOrder, Done) override { Throw(); }
+  void UnloadModel(const std::string&, Done) override { Throw(); }
+  void StopLoading() override {}
   Readiness readiness() const override { Throw(); }
   int64_t promised_bytes() const override { return 0; }
   RunBytes run_bytes() const override { return {}; }

@@ -43,8 +43,8 @@ TEST_F(InferenceServiceTest, IsLiveAndReadyAndSaysWhatItIs) {
   ASSERT_TRUE(Call(&Stub::ServerMetadata, inference::ServerMetadataRequest(), metadata).ok());
   EXPECT_EQ(metadata.name(), "swizzle");
   EXPECT_FALSE(metadata.version().empty());
-  EXPECT_THAT(metadata.extensions(),
-              ElementsAre("classification", "model_configuration", "statistics", "logging", "trace"));
+  EXPECT_THAT(metadata.extensions(), ElementsAre("classification", "model_configuration", "statistics",
+                                                 "model_repository", "logging", "trace"));
 }
 
 TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {
@@ -279,6 +279,20 @@ TEST_F(InferenceServiceTest, ManyClientsAtOnceAllGetTheirOwn) {
   EXPECT_EQ(good, kThreads * kRequests);
 }
 
+TEST_F(InferenceServiceTest, ClientsLoadNoModels) {
+  inference::RepositoryModelLoadRequest load;
+  load.set_model_name("echo");
+  inference::RepositoryModelLoadResponse loaded;
+  EXPECT_EQ(Call(&Stub::RepositoryModelLoad, load, loaded).error_code(), StatusCode::PERMISSION_DENIED);
+  inference::RepositoryModelUnloadRequest unload;
+  unload.set_model_name("echo");
+  inference::RepositoryModelUnloadResponse unloaded;
+  const grpc::Status status = Call(&Stub::RepositoryModelUnload, unload, unloaded);
+  EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(status.error_message(), "models are loaded and unloaded at an address for operators (--control-address)");
+  EXPECT_TRUE(Infer(InferRequest("echo")).ok());
+}
+
 // Calls a method that is not served and expects its name in the answer.
 #define EXPECT_UNSERVED(method)                                                              \
   do {                                                                                       \
@@ -304,7 +318,7 @@ TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
   const Devices devices(NewCpuBackend());
   const auto metrics = NewMetrics("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok());
-  const auto repository = NewModelRepository({.directory = directory.path()}, devices, **metrics);
+  const auto repository = NewModelRepository({.directories = {directory.path()}}, devices, **metrics);
   ASSERT_TRUE(repository.ok());
   (*repository)->Load([] {});
   InferenceService service;
@@ -341,7 +355,7 @@ TEST(InferenceServiceClock, SettingTheWallClockMovesNoLatencyAndNoDeadline) {
   const Devices devices(NewCpuBackend());
   const auto metrics = NewMetrics("127.0.0.1:0", clock);
   ASSERT_TRUE(metrics.ok());
-  const auto repository = NewModelRepository({.directory = directory.path(), .clock = &clock}, devices, **metrics);
+  const auto repository = NewModelRepository({.directories = {directory.path()}, .clock = &clock}, devices, **metrics);
   ASSERT_TRUE(repository.ok());
   (*repository)->Load([] {});
   InferenceService service(clock);

@@ -22,11 +22,11 @@ class LogSettingsTest : public ServedModels {
     directory_.Write("echo/config.pbtxt", IdentityConfig());
     directory_.Write("echo/1/empty", "");
     ServerOptions options;
-    options.allows_control = allowed;
+    if (allowed) options.control_address = "127.0.0.1:0";
     Serve(std::move(options));
   }
 
-  grpc::Status Change() { return Call(&Stub::LogSettings, request_, response_); }
+  grpc::Status Change() { return Order(&Stub::LogSettings, request_, response_); }
   auto& To(const std::string& name) { return (*request_.mutable_settings())[name]; }
 
   const LogSettings before_ = CurrentLogSettings();

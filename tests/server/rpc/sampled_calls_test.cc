@@ -22,7 +22,7 @@ class SampledCallsTest : public ServedModels {
     directory_.Write("echo/5/empty", "");
     ServerOptions options;
     options.sampling = {.request_log_rate = 0.0, .trace_endpoint = collector_.address(), .trace_rate = rate};
-    options.allows_control = control;
+    if (control) options.control_address = "127.0.0.1:0";
     Serve(std::move(options));
   }
 
@@ -136,7 +136,7 @@ TEST_F(SampledCallsTest, CountsAreInTheMetrics) {
 
 class TraceSettingTest : public SampledCallsTest {
  protected:
-  grpc::Status Change() { return Call(&inference::GRPCInferenceService::Stub::TraceSetting, request_, response_); }
+  grpc::Status Change() { return Order(&inference::GRPCInferenceService::Stub::TraceSetting, request_, response_); }
   void Set(const std::string& name, const std::string& value) { (*request_.mutable_settings())[name].add_value(value); }
   std::string Got(const std::string& name) { return response_.settings().at(name).value(0); }
 
@@ -232,7 +232,7 @@ TEST_F(TraceSettingTest, AServerThatTracesNothingSaysSo) {
   directory_.Write("echo/config.pbtxt", IdentityConfig());
   directory_.Write("echo/5/empty", "");
   ServerOptions options;
-  options.allows_control = true;
+  options.control_address = "127.0.0.1:0";
   Serve(std::move(options));
   ASSERT_TRUE(Change().ok());
   EXPECT_EQ(Got("trace_level"), "OFF");

@@ -138,18 +138,50 @@ TEST_F(MetricsTest, FollowsTheQueue) {
             HasSubstr("swizzle_rejected_queue_seconds_sum{model=\"m\",reason=\"timeout\",version=\"3\"} 0.04\n")));
 }
 
-TEST_F(MetricsTest, UnloadingKeepsCountersAndWithdrawsFacts) {
+TEST_F(MetricsTest, UnloadingRemovesAllOfAVersion) {
   Load();
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
   model_.reset();
-  EXPECT_THAT(metrics_->Text(),
-              AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 0\n"),
-                    HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 1\n"),
-                    Not(HasSubstr("swizzle_model_weight_bytes{")), Not(HasSubstr("swizzle_kernel_selected{"))));
+  EXPECT_THAT(metrics_->Text(), Not(HasSubstr("version=\"3\"")));
+  EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_model_load_failures_total{model=\"m\"} 0\n"));
   Load();
   model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
   EXPECT_THAT(metrics_->Text(), AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 1\n"),
-                                      HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n")));
+                                      HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 1\n")));
+}
+
+TEST_F(MetricsTest, WhatReplacesAVersionGoesOnWithItsCounters) {
+  Load();
+  model_->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));
+  model_->SetQueueDepth(3);
+  ModelFacts others = SparseFacts();
+  others.sparsity = 0.5;
+  std::unique_ptr<ModelMetrics> before = std::move(model_);
+  Load(Spec(), others);
+  model_->SetQueueDepth(2);
+  before->RecordRequest(StatusCode::kOk, absl::Milliseconds(1));  // one that it had yet
+  EXPECT_THAT(metrics_->Text(), HasSubstr("swizzle_queue_depth{model=\"m\",version=\"3\"} 5\n"));
+  before->SetQueueDepth(0);
+  before->RecordTuning({.state = TuningState::kDone, .replaced = std::make_shared<const ModelFacts>(SparseFacts())});
+  before.reset();
+  EXPECT_THAT(metrics_->Text(),
+              AllOf(HasSubstr("swizzle_model_ready{model=\"m\",version=\"3\"} 1\n"),
+                    HasSubstr("swizzle_queue_depth{model=\"m\",version=\"3\"} 2\n"),
+                    HasSubstr("swizzle_model_sparsity_ratio{model=\"m\",version=\"3\"} 0.5\n"),
+                    HasSubstr("swizzle_model_tuning_state{model=\"m\",state=\"off\",version=\"3\"} 1\n"),
+                    HasSubstr("swizzle_requests_total{code=\"OK\",model=\"m\",version=\"3\"} 2\n")));
+  EXPECT_EQ(model_->Statistics().success.count, 2);
+}
+
+// As when it turns out, late, that it cannot serve.
+TEST_F(MetricsTest, WhatGoesBeforeTheVersionThatItWasToReplaceLeavesItsFacts) {
+  Load();
+  ModelFacts others = SparseFacts();
+  others.sparsity = 0.5;
+  metrics_->ForModel(Spec(), others, absl::Milliseconds(1)).reset();
+  EXPECT_THAT(metrics_->Text(),
+              AllOf(HasSubstr("swizzle_model_sparsity_ratio{model=\"m\",version=\"3\"} 0.875\n"),
+                    HasSubstr("swizzle_model_load_duration_seconds{model=\"m\",version=\"3\"} 1.5\n")));
 }
 
 TEST_F(MetricsTest, CountsRequestsThatNoModelServed) {

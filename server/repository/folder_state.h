@@ -1,0 +1,39 @@
+// What lies in a model's folder, by which a change of it is seen. Free functions, thread-safe.
+#ifndef SWIZZLE_SERVER_REPOSITORY_FOLDER_STATE_H_
+#define SWIZZLE_SERVER_REPOSITORY_FOLDER_STATE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace swizzle {
+
+// A file as its folder shows it. Whoever writes to one changes its time, whoever replaces it its inode.
+struct FileState {
+  uint64_t device = 0, inode = 0;
+  int64_t bytes = 0;
+  int64_t modified_ns = 0;
+
+  bool operator==(const FileState&) const = default;
+};
+
+// By path below the folder.
+using FolderState = std::map<std::string, FileState>;
+
+// Of all files below `folder`, links followed, but for folders that no model is in (IsNoModel). Of a folder that can't
+// be read, or deeper than anybody's, nothing; of more files than anybody has the first. `version`: of that one's folder
+// alone; 0: of what is there for all of them, such as config.pbtxt.
+FolderState LookAtVersion(const std::filesystem::path& folder, int64_t version);
+FolderState LookAtFolder(const std::filesystem::path& folder);
+
+// The path of a file whose state differs, or that one of the two lacks; none: they are the same.
+std::optional<std::string> FindChange(const FolderState& before, const FolderState& after);
+
+// Of a file's content, which is read. None if it can't be.
+std::optional<uint64_t> HashFile(const std::filesystem::path& file);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_FOLDER_STATE_H_

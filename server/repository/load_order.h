@@ -1,0 +1,20 @@
+// What is to be loaded.
+#ifndef SWIZZLE_SERVER_REPOSITORY_LOAD_ORDER_H_
+#define SWIZZLE_SERVER_REPOSITORY_LOAD_ORDER_H_
+
+#include <optional>
+#include <string>
+
+#include "proto/model_config.pb.h"
+
+namespace swizzle {
+
+struct LoadOrder {
+  std::string model = {};
+  std::optional<inference::ModelConfig> config = {};  // in place of its config.pbtxt; none: as that says
+  bool awaited = false;                               // ModelStatus's
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_LOAD_ORDER_H_

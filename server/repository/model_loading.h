@@ -1,0 +1,96 @@
+// Loads, replaces and unloads models: finds their folders and the versions to serve, and enters in the table what
+// became of each.
+#ifndef SWIZZLE_SERVER_REPOSITORY_MODEL_LOADING_H_
+#define SWIZZLE_SERVER_REPOSITORY_MODEL_LOADING_H_
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
+#include "kernels/devices.h"
+#include "proto/model_config.pb.h"
+#include "server/batching/executor_threads.h"
+#include "server/model/compute_turns.h"
+#include "server/repository/folder_state.h"
+#include "server/repository/load_order.h"
+#include "server/repository/memory_claim.h"
+#include "server/repository/model_repository.h"
+#include "server/repository/model_table.h"
+#include "server/repository/retirement.h"
+#include "server/tuning/background_tuner.h"
+
+namespace swizzle {
+
+// Of one thread but for what says otherwise.
+class ModelLoading {
+ public:
+  // All outlive this; `tuner` may be null.
+  ModelLoading(const RepositoryOptions& options, const Devices& devices, Metrics& metrics, ModelTable& table,
+               Retirement& retirement, BackgroundTuner* tuner);
+
+  // Loads the versions that its policy means, the latest first, but for those that serve and whose files are as they
+  // were. Each takes the place of what served before as soon as it is loaded; where that fails, what serves goes on.
+  // What the policy does not mean any more ends once all that it means serves. NOT_FOUND, entering nothing, for a model
+  // that is in no repository and is not known; INTERNAL if it, or a version of it, failed to load.
+  Status Load(const LoadOrder& order);
+
+  // From any thread: nothing of the model serves from now on.
+  void Unload(const std::string& model);
+  // From any thread: a version was destroyed, and what it had of the memory is to be taken back.
+  void NoteEnded(const EndedModel& ended);
+  // Whether there is something to take back. From any thread.
+  bool has_ended() const;
+  void TakeBack();
+
+  void FreeIdleRuns() { runs_->FreeIdle(); }                                            // from any thread
+  int64_t promised_bytes() const { return promised_.load(std::memory_order_relaxed); }  // from any thread
+  RunBytes run_bytes() const { return {runs_->held(), runs_limit_.load(std::memory_order_relaxed)}; }  // likewise
+
+ private:
+  struct Folder {
+    std::filesystem::path path;
+    FolderState common;  // files of all versions
+    std::optional<inference::ModelConfig> config;
+    std::vector<int64_t> versions;  // to serve
+  };
+  // What a version that serves was made of.
+  struct Made {
+    FolderState common, files;
+    std::string config;  // that it was given in place of config.pbtxt
+    bool operator==(const Made&) const = default;
+  };
+
+  StatusOr<std::filesystem::path> FindFolder(const std::string& model) const;
+  StatusOr<Folder> ReadFolder(const std::filesystem::path& path, const LoadOrder& order) const;
+  Status LoadVersions(const LoadOrder& order, const Folder& folder);
+  StatusOr<bool> LoadOne(const LoadOrder& order, const Folder& folder, int64_t version);
+  Status Fail(const LoadOrder& order, int64_t version, const Status& why);
+  void End(const std::shared_ptr<ServingModel>& serving);
+  void PublishRooms();
+
+  const RepositoryOptions& options_;
+  const Devices& devices_;
+  Metrics& metrics_;
+  ModelTable& table_;
+  Retirement& retirement_;
+  BackgroundTuner* const tuner_;
+  MemoryRooms rooms_;
+  const std::shared_ptr<fallback::RunBudget> runs_ = rooms_.runs;
+  std::atomic<int64_t> promised_ = 0, runs_limit_ = 0;  // of the rooms
+  const std::shared_ptr<ComputeTurns> turns_;
+  const std::shared_ptr<ExecutorThreads> threads_;
+  std::map<std::string, std::map<int64_t, Made>> made_;  // of versions that serve, or did
+  mutable Mutex mutex_;
+  std::vector<uint64_t> ended_shares_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REPOSITORY_MODEL_LOADING_H_

@@ -1,0 +1,77 @@
+// inference.GRPCInferenceService as operators reach it, on a listener of its own: loads and unloads models. What tells
+// of models is answered as on the other listener; inference is not.
+#ifndef SWIZZLE_SERVER_RPC_CONTROL_SERVICE_H_
+#define SWIZZLE_SERVER_RPC_CONTROL_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+
+#include "server/repository/model_repository.h"
+#include "server/rpc/inference_service.h"
+#include "server/rpc/rpc_limits.h"
+#include "server/rpc/unserved_methods.h"
+
+namespace swizzle {
+
+// The limits of a listener that operators alone use, for which little is to be kept: settled, as `of_others` are.
+RpcLimits ControlLimits(const RpcLimits& of_others);
+
+// Thread-safe. Outlives the server that it is registered with, and is outlived by `inference`.
+// Requests may name the model as Triton's clients do, in model_name, or as KServe's do, in the field before it.
+class ControlService final : public UnservedMethods {
+ public:
+  // `may_override`: a load may bring a configuration in place of config.pbtxt.
+  ControlService(InferenceService& inference, bool may_override) : inference_(inference), may_override_(may_override) {}
+
+  // From now on `repository` is loaded; until then orders are answered UNAVAILABLE. It outlives this.
+  void Serve(ModelRepository& repository) { repository_.store(&repository, std::memory_order_release); }
+
+  Unary* ServerLive(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ServerLive(context, request, response);
+  }
+  Unary* ServerReady(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ServerReady(context, request, response);
+  }
+  Unary* ModelReady(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ModelReady(context, request, response);
+  }
+  Unary* ServerMetadata(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ServerMetadata(context, request, response);
+  }
+  Unary* ModelMetadata(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ModelMetadata(context, request, response);
+  }
+  Unary* ModelConfig(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ModelConfig(context, request, response);
+  }
+  Unary* ModelStatistics(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.ModelStatistics(context, request, response);
+  }
+  Unary* RepositoryIndex(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.RepositoryIndex(context, request, response);
+  }
+  Unary* TraceSetting(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.TraceSettingAt(ListenerKind::kControl, context, request, response);
+  }
+  Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.LogSettingsAt(ListenerKind::kControl, context, request, response);
+  }
+  Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
+  grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
+  // Answered when the model serves, or has failed to: INTERNAL, with the reason.
+  Unary* RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) override;
+  // Answered at once: requests that the model has are finished meanwhile.
+  Unary* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
+
+ private:
+  StatusOr<ModelRepository*> Repository() const;
+
+  InferenceService& inference_;
+  const bool may_override_;
+  std::atomic<ModelRepository*> repository_ = nullptr;
+};
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_RPC_CONTROL_SERVICE_H_
