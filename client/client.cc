@@ -86,6 +86,18 @@ class GrpcClient : public Client {
     return FromWire(*response);
   }
 
+  absl::Status LoadModel(const std::string& model, absl::Duration timeout) override {
+    inference::RepositoryModelLoadRequest request;
+    request.set_model_name(model);
+    return Call(&Stub::RepositoryModelLoad, request, timeout).status();
+  }
+
+  absl::Status UnloadModel(const std::string& model) override {
+    inference::RepositoryModelUnloadRequest request;
+    request.set_model_name(model);
+    return Call(&Stub::RepositoryModelUnload, request).status();
+  }
+
   absl::StatusOr<ServerMetadata> GetServerMetadata() override {
     const auto response = Call(&Stub::ServerMetadata, inference::ServerMetadataRequest());
     if (!response.ok()) return response.status();

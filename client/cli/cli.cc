@@ -54,6 +54,7 @@ class CommandLine {
         ->check(CLI::IsMember({"text", "json"}).description(""));
     AddHealth();
     AddMetadata();
+    AddControl();
     AddInfer();
     AddBench();
     AddClassify();
@@ -102,6 +103,27 @@ class CommandLine {
     AddModel(command, metadata_.model, "A model; without it, the server");
     command->callback([this] {
       command_ = [this](Client& client, Terminal& terminal) { return RunMetadata(client, metadata_, terminal); };
+    });
+  }
+
+  void AddControl() {
+    CLI::App* models = app_.add_subcommand("models", "The models of the server, with their versions and states");
+    models->callback([this] { command_ = RunModels; });
+    CLI::App* load = app_.add_subcommand(
+        "load", "Loads a model, or loads it again, where the server takes orders (its --control-address)");
+    AddModel(load, load_.model, "The model")->required();
+    load->add_option("--wait", load_wait_s_, "Seconds to wait until it serves")
+        ->type_name("SECONDS")
+        ->capture_default_str()
+        ->check(IsPositive);
+    load->callback([this] {
+      load_.wait = absl::Seconds(load_wait_s_);
+      command_ = [this](Client& client, Terminal& terminal) { return RunLoad(client, load_, terminal); };
+    });
+    CLI::App* unload = app_.add_subcommand("unload", "Unloads a model there; requests that it has are finished");
+    AddModel(unload, unload_.model, "The model")->required();
+    unload->callback([this] {
+      command_ = [this](Client& client, Terminal& terminal) { return RunUnload(client, unload_, terminal); };
     });
   }
 
@@ -186,6 +208,9 @@ class CommandLine {
   HealthOptions health_;
   double health_wait_s_ = 0;
   MetadataOptions metadata_;
+  LoadModelOptions load_;
+  double load_wait_s_ = 600;
+  UnloadModelOptions unload_;
   InferOptions infer_;
   BenchOptions bench_;
   ClassifyOptions classify_;

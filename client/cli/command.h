@@ -39,6 +39,15 @@ struct MetadataOptions {
   std::string model;  // empty: of the server
 };
 
+struct LoadModelOptions {
+  std::string model;
+  absl::Duration wait;  // until it serves
+};
+
+struct UnloadModelOptions {
+  std::string model;
+};
+
 struct InferOptions {
   std::string model;
   std::vector<std::string> inputs;  // NAME=FILE.npy
@@ -68,6 +77,9 @@ struct ClassifyOptions {
 
 absl::Status RunHealth(Client& client, const HealthOptions& options, Terminal& terminal);
 absl::Status RunMetadata(Client& client, const MetadataOptions& options, Terminal& terminal);
+absl::Status RunModels(Client& client, Terminal& terminal);
+absl::Status RunLoad(Client& client, const LoadModelOptions& options, Terminal& terminal);
+absl::Status RunUnload(Client& client, const UnloadModelOptions& options, Terminal& terminal);
 absl::Status RunInfer(Client& client, const InferOptions& options, Terminal& terminal);
 absl::Status RunBench(Client& client, const BenchOptions& options, Terminal& terminal);
 absl::Status RunClassify(Client& client, const ClassifyOptions& options, Terminal& terminal);

@@ -77,6 +77,25 @@ TEST_F(CliTest, NumbersThatCannotBeAreCalledThat) {
   EXPECT_THAT(Run({"bench", "echo", "--duration=inf"}).err, HasSubstr("inf is not finite"));
 }
 
+TEST_F(CliTest, ModelsAreListed) {
+  EXPECT_EQ(Run({"models"}).out, "echo    3  READY\nbroken  -  UNAVAILABLE  the file ends early\n");
+  const nlohmann::json models = RunJson({"models"});
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0]["version"], "3");
+  EXPECT_EQ(models[1]["reason"], "the file ends early");
+}
+
+TEST_F(CliTest, ModelsAreLoadedAndUnloaded) {
+  EXPECT_EQ(Run({"load", "echo"}).out, "model 'echo' is loaded\n");
+  EXPECT_EQ(RunJson({"load", "echo"})["loaded"], true);
+  EXPECT_EQ(RunJson({"unload", "echo"})["unloaded"], true);
+  EXPECT_EQ(Run({"unload", "echo"}).out, "model 'echo' is unloaded\n");
+  EXPECT_EQ(Run({"load", "broken"}).code, kExitRefused);
+  EXPECT_THAT(Run({"load", "broken"}).err, HasSubstr("model 'broken' failed to load"));
+  EXPECT_EQ(Run({"unload", "nobody"}).code, kExitRefused);
+  EXPECT_THAT(Run({"load", "secret"}).err, HasSubstr("not here; name that with --address"));
+}
+
 TEST_F(CliTest, HealthAnswersByExitCode) {
   EXPECT_EQ(Run({"health"}).code, kExitOk);
   EXPECT_EQ(Run({"health", "echo", "--wait=5"}).code, kExitOk);
@@ -134,7 +153,9 @@ TEST(CliHelpTest, ThePageOfFlagsIsWhatHelpSays) {
     EXPECT_EQ(RunCli(static_cast<int>(words.size()), words.data(), out, err, false), kExitOk);
     return out.str();
   };
-  ExpectPage("client/FLAGS.md", CommandPage("swizzle", {"health", "metadata", "infer", "bench", "classify"}, help));
+  ExpectPage(
+      "client/FLAGS.md",
+      CommandPage("swizzle", {"health", "metadata", "models", "load", "unload", "infer", "bench", "classify"}, help));
 }
 
 TEST_F(CliTest, PrintsMetadata) {

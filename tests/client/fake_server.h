@@ -73,6 +73,18 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status RepositoryModelLoad(grpc::ServerContext*, const inference::RepositoryModelLoadRequest* request,
+                                   inference::RepositoryModelLoadResponse*) override {
+    if (request->model_name() == "secret") return {grpc::StatusCode::PERMISSION_DENIED, "not here"};
+    if (request->model_name() == "broken") return {grpc::StatusCode::INTERNAL, "model 'broken' failed to load"};
+    return Known(request->model_name());
+  }
+
+  grpc::Status RepositoryModelUnload(grpc::ServerContext*, const inference::RepositoryModelUnloadRequest* request,
+                                     inference::RepositoryModelUnloadResponse*) override {
+    return Known(request->model_name());
+  }
+
   grpc::Status ServerMetadata(grpc::ServerContext*, const inference::ServerMetadataRequest*,
                               inference::ServerMetadataResponse* response) override {
     response->set_name("fake");

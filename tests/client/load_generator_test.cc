@@ -16,6 +16,8 @@ class FakeClient : public Client {
   absl::StatusOr<bool> Ready() override { return true; }
   absl::StatusOr<bool> ModelReady(const std::string&, const std::string&) override { return true; }
   absl::StatusOr<std::vector<ListedModel>> ListModels() override { return std::vector<ListedModel>(); }
+  absl::Status LoadModel(const std::string&, absl::Duration) override { return absl::OkStatus(); }
+  absl::Status UnloadModel(const std::string&) override { return absl::OkStatus(); }
   absl::StatusOr<ServerMetadata> GetServerMetadata() override { return ServerMetadata(); }
   absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string&, const std::string&) override {
     return ModelMetadata();
