@@ -62,12 +62,14 @@ constexpr int kLeastFiles = 24;
 
 // Threads that it starts before it has models: gRPC's, of which some wait for calls and some for its own work, and
 // those of this server.
-int ThreadsToStart() {
-  constexpr int kOfGrpc = 6, kOurs = 12;
+int ThreadsToStart(const ServerOptions& options) {
+  constexpr int kOfGrpc = 6, kOurs = 12, kToLoad = 3, kToTakeOrders = 2;
   const int64_t processors = sysconf(_SC_NPROCESSORS_CONF);
   const int64_t for_calls = std::clamp<int64_t>(processors / 2, 2, 16),
                 for_work = std::clamp<int64_t>(processors, 2, 32);
-  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + kSpareThreads;
+  const int loading = options.model_control == ModelControl::kNone ? 0 : kToLoad;
+  const int orders = options.control_address.empty() ? 0 : kToTakeOrders;
+  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + kSpareThreads;
 }
 
 // How often the server looks after itself, and for clients that take too much of it: in a second one opens as many
@@ -142,7 +144,7 @@ Status Server::Open(const ServerOptions& options, const std::function<void()>& b
   ShareArenas(AvailableCpus());
   RaiseFileLimit();
   SWIZZLE_RETURN_IF_ERROR(CheckFiles(kLeastFiles));
-  SWIZZLE_RETURN_IF_ERROR(cpu::CheckThreads(ThreadsToStart()));
+  SWIZZLE_RETURN_IF_ERROR(cpu::CheckThreads(ThreadsToStart(options)));
   if (cpu::MayThreadsRunOut() && RunGrpcWorkInPlace()) {
     Log(LogLevel::kWarning, "few threads may be started, so gRPC starts none for large messages, which may be late",
         {{"limits", cpu::ThreadLimits()}});

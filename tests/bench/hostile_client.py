@@ -31,7 +31,7 @@ from raw_http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PIN
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 from certificates import Authority  # noqa: E402
 
-MIB = 1 << 20
+MIB, ORDER = 1 << 20, traffic.METHOD.replace('ModelInfer', 'RepositoryModelLoad')
 
 
 # ---- Attacks: each does what it can on a connection until it is told to stop, or the connection ends ----
@@ -40,11 +40,11 @@ def request(values=16, model='identity'):
     return traffic.message(model, numpy.zeros((1, values), numpy.float32))
 
 
-def calls(connection, stop, message, encoding='identity', compressed=False, at_once=16):
+def calls(connection, stop, message, encoding='identity', compressed=False, at_once=16, path=traffic.METHOD):
     """Sends the same message again and again."""
     open_streams = []
     while not stop.is_set():
-        stream = connection.open(call_headers(encoding))
+        stream = connection.open(call_headers(encoding, path))
         connection.data(stream, prefixed(message, compressed))
         open_streams.append(stream)
         while len(open_streams) >= at_once and not stop.is_set():
@@ -81,9 +81,8 @@ def amplification(port, stop):
 
 def packed_varints(port, stop):
     """60 MiB of dimensions of one byte each."""
-    shape = 60 * MIB
     length = b'\x80\x80\x80\x1e'
-    calls(Connection(port), stop, b'\x0a\x04text\x2a\x85\x80\x80\x1e\x1a' + length + b'\1' * shape, at_once=4)
+    calls(Connection(port), stop, b'\x0a\x04text\x2a\x85\x80\x80\x1e\x1a' + length + b'\1' * (60 * MIB), at_once=4)
 
 
 def unfinished_messages(port, stop):
@@ -168,6 +167,11 @@ def large_requests(port, stop):
     calls(Connection(port), stop, request(values=1 << 18, model='slow'), at_once=1000)
 
 
+def orders(port, stop):
+    """To load models, which clients may not give, with names of a MiB."""
+    calls(Connection(port), stop, b'\x12\x80\x80\x40' + b'x' * MIB, path=ORDER)
+
+
 def pings_and_settings(port, stop):
     connection = Connection(port)
     while not stop.is_set():
@@ -177,7 +181,7 @@ def pings_and_settings(port, stop):
 
 ATTACKS = [gzip_bombs, small_gzip_bombs, amplification, packed_varints, unfinished_messages, announced_gigabytes,
            many_streams, streams_without_settings, huge_metadata, slow_reads, closed_ears, rapid_reset,
-           large_requests, pings_and_settings]
+           large_requests, orders, pings_and_settings]
 
 
 def attack(name, port, stop):
@@ -193,7 +197,7 @@ def attack(name, port, stop):
 
 # ---- The other client ----
 
-# What the other client sends, where it is not a small request: an image.
+# What the other client sends, if no small request.
 SENT = {large_requests: {'values': 3 * 224 * 224, 'model': 'image'}}
 
 

@@ -1,4 +1,4 @@
-// The text of config.pbtxt, as the configuration of an identity model and of a model file.
+// The text of config.pbtxt, or of JSON, as the configuration of an identity model and of a model file.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,8 +22,7 @@ ModelSpec Derived() {
 
 void Check(const Status& status) { SWIZZLE_CHECK(status.ok() || !status.message().empty()); }
 
-void Configure(std::string_view text) {
-  const auto config = ParseModelConfig(text, "model");
+void Configure(const StatusOr<inference::ModelConfig>& config) {
   Check(config.status());
   if (!config.ok()) return;
   ExecuteDelay(*config);
@@ -37,6 +36,8 @@ void Configure(std::string_view text) {
 }  // namespace swizzle
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  swizzle::Configure({reinterpret_cast<const char*>(data), size});
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  swizzle::Configure(swizzle::ParseModelConfig(text, "model"));
+  swizzle::Configure(swizzle::ParseModelConfigJson(text, "model"));
   return 0;
 }

@@ -21,6 +21,9 @@ MAX_BYTES = 32 << 10  # of a model: in larger ones, nearly every mutation only c
 MAX_NODE_BYTES = 2 << 10
 
 CONFIGS = {
+    'json': '{"name": "model", "backend": "identity", "max_batch_size": 2, "input": [{"name": "X", "data_type": '
+            '"TYPE_FP32", "dims": ["4"]}], "output": [{"name": "Y", "data_type": "TYPE_FP32", "dims": ["4"]}], '
+            '"parameters": {"execute_delay_ms": {"string_value": "1"}}}',
     'identity': '''
         name: "model" backend: "identity" max_batch_size: 8
         input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -29,7 +30,10 @@ using ::testing::Not;
 
 class ModelControlTest : public ::testing::Test {
  protected:
-  ~ModelControlTest() override { repository_ = nullptr; }
+  ~ModelControlTest() override {
+    while_it_loads_ = nullptr;
+    repository_ = nullptr;
+  }
 
   // Opens a repository of what `directory_` holds by now.
   void Open(std::vector<std::string> at_start = {}) {
@@ -38,7 +42,10 @@ class ModelControlTest : public ::testing::Test {
     options.tune = tune_;
     if (tune_ == Tune::kOff) options.plan.tuning_budget = absl::ZeroDuration();
     options.memory = memory_;
-    options.resident_bytes = [] { return int64_t{0}; };
+    options.resident_bytes = [] {
+      if (while_it_loads_) while_it_loads_();
+      return int64_t{0};
+    };
     repository_ = *NewModelRepository(options, devices_, *metrics_);
     repository_->Load([] {});
   }
@@ -72,6 +79,7 @@ class ModelControlTest : public ::testing::Test {
     Await([&] { return StatusOf(model).state == ModelState::kUnloaded; });
   }
 
+  static inline std::function<void()> while_it_loads_ = nullptr;  // on the thread that does
   const std::vector<float> values_ = {1, 2, 3, 4};
   RepositoryDirectory directory_;
   Tune tune_ = Tune::kOff;
@@ -176,6 +184,19 @@ TEST_F(ModelControlTest, AFailedReloadLeavesWhatServes) {
   std::filesystem::remove_all(directory_.path() / "m");
   EXPECT_THAT(Load("m"), IsError(StatusCode::kInternal, "there is no model 'm'"));
   EXPECT_EQ(Serving("m"), before);
+}
+
+TEST_F(ModelControlTest, AFileThatChangesWhileItIsReadIsToldOf) {
+  WriteNetwork("m/1/model.swz");
+  Open();
+  while_it_loads_ = [&] { WriteNetwork("m/1/other.swz"); };
+  EXPECT_THAT(Load("m"),
+              IsError(StatusCode::kInternal, "'1/other.swz' changed while the model was read; load it again"));
+  while_it_loads_ = [&] { directory_.Write("m/1/model.swz", "the half of"); };
+  EXPECT_THAT(Load("m"), IsError(StatusCode::kInternal, "'1/model.swz' changed while the model was read"));
+  while_it_loads_ = nullptr;
+  WriteNetwork("m/1/model.swz");
+  EXPECT_TRUE(Load("m").ok());
 }
 
 TEST_F(ModelControlTest, ANewVersionTakesOverOnceItServes) {
