@@ -216,6 +216,28 @@ TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreTogetherThanIsLeft) {
   EXPECT_FALSE(claim.runs()->Take(1));
 }
 
+// Of two models that are tuned the larger has the spare executor, until it is gone.
+TEST(MemoryRoomsTest, WhatWasTakenIsGivenBack) {
+  const auto resident = [] { return 300 * kMiB; };
+  MemoryRooms rooms{{.limit = 1000 * kMiB}};
+  const uint64_t small = rooms.Take({.promised = 10 * kMiB, .spare = 5 * kMiB}, resident);
+  const uint64_t runs = rooms.Take({.promised = 20 * kMiB, .runs_by_node = true}, resident);
+  const uint64_t large = rooms.Take({.promised = 100 * kMiB, .spare = 50 * kMiB}, resident);
+  EXPECT_EQ(rooms.process.promised, 180 * kMiB);
+  EXPECT_EQ(rooms.process.spare, 50 * kMiB);
+  EXPECT_EQ(rooms.runs_limit, (1000 - 300 - 180 + 20) * kMiB);
+  rooms.GiveBack(large, resident);
+  EXPECT_EQ(rooms.process.promised, 35 * kMiB);
+  EXPECT_EQ(rooms.runs_limit, (1000 - 300 - 35 + 20) * kMiB) << "runs may have what is left now";
+  rooms.GiveBack(large, resident);
+  EXPECT_EQ(rooms.process.promised, 35 * kMiB) << "once";
+  rooms.GiveBack(small, resident);
+  rooms.GiveBack(runs, resident);
+  EXPECT_EQ(rooms.process.promised, 0);
+  EXPECT_EQ(rooms.process.spare, 0);
+  EXPECT_EQ(rooms.promised_to_runs, 0);
+}
+
 TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreThanTheyMay) {
   ModelSpec spec;
   spec.instance_count = 1;

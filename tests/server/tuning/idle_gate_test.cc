@@ -98,5 +98,14 @@ TEST_F(IdleGateTest, StopCancelsWhoWaits) {
   EXPECT_TRUE(absl::IsCancelled(gate.Await()));
 }
 
+TEST_F(IdleGateTest, WhatIsSkippedEndsAndTheNextGoesOn) {
+  gate_.Skip();
+  EXPECT_TRUE(gate_.MustWait());
+  EXPECT_TRUE(absl::IsCancelled(gate_.Await()));
+  gate_.Resume();
+  EXPECT_FALSE(gate_.MustWait());
+  EXPECT_TRUE(gate_.Await().ok());
+}
+
 }  // namespace
 }  // namespace swizzle
