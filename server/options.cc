@@ -279,6 +279,8 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
   AddNumber<int64_t>(app, "--max-run-bytes", options.max_run_bytes, "BYTES", 0, kMaxBytes,
                      "The part of it that runs of models in regions, or node by node, may hold together; 0: what is "
                      "left");
+  AddNumber<int64_t>(app, "--response-cache-bytes", options.response_cache_bytes, "BYTES", 0, kMaxBytes,
+                     "Memory for answers that are kept, of models whose configuration asks for it; 0: none are");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},

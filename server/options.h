@@ -41,10 +41,11 @@ struct ServerOptions {
   TlsFiles tls;
   std::filesystem::path auth_tokens;  // empty: nobody needs one
   bool metrics_auth = false;
-  int64_t memory_limit = 0;   // bytes; 0: what control groups and the machine leave
-  int64_t max_run_bytes = 0;  // of models in regions, or node by node; 0: what is left of that
-  bool triton_metrics = false;  // metrics by Triton's names as well
-  SamplingOptions sampling;     // what is logged of requests, and traced
+  int64_t memory_limit = 0;          // bytes; 0: what control groups and the machine leave
+  int64_t max_run_bytes = 0;         // of models in regions, or node by node; 0: what is left of that
+  int64_t response_cache_bytes = 0;  // 0: no answers are kept
+  bool triton_metrics = false;       // metrics by Triton's names as well
+  SamplingOptions sampling;          // what is logged of requests, and traced
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   bool list_kernels = false;

@@ -272,9 +272,12 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
           .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
           .transport_bytes_limit = calls.limits.transport_bytes,
           .memory_limit = memory_limit_,
-          .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes},
+          .memory_promised = {to_models,
+                              calls.limits.max_inflight_bytes + calls.limits.transport_bytes + response_cache_limit_},
           .run_bytes = runs.held,
           .run_bytes_limit = runs.limit,
+          .response_cache_bytes = response_cache_ == nullptr ? 0 : response_cache_->bytes(),
+          .response_cache_limit = response_cache_limit_,
           .memory_trims = trim.trims(),
           .credentials = credential_watch_->load()};
 }
@@ -345,7 +348,11 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.stop = stop;
   repository.pin_threads = options.pin_threads;
   const RpcLimits& limits = service_->calls().limits;
-  repository.memory = {.limit = memory_limit_, .requests = limits.max_inflight_bytes + limits.transport_bytes};
+  repository.memory = {.limit = memory_limit_,
+                       .requests = limits.max_inflight_bytes + limits.transport_bytes + options.response_cache_bytes};
+  response_cache_limit_ = options.response_cache_bytes;
+  if (response_cache_limit_ > 0) response_cache_ = std::make_shared<ResponseCache>(response_cache_limit_);
+  repository.response_cache = response_cache_;
   repository.most_of_runs = options.max_run_bytes;
   repository.plan.threads = ThreadsOf(options);
   if (options.threads == 0) repository.cpu_executors = CacheDomainCount();

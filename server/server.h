@@ -103,6 +103,7 @@ class Server {
   std::unique_ptr<CredentialWatch> credential_watch_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<TuningCache> tuning_cache_;
+  std::shared_ptr<ResponseCache> response_cache_;  // null: no answers are kept
   std::unique_ptr<Metrics> metrics_;
   Mutex readiness_mutex_;  // of what publishes it: threads that load models, and those that end them
   bool ready_ ABSL_GUARDED_BY(readiness_mutex_) = false;                     // as published
@@ -120,9 +121,10 @@ class Server {
   bool says_goaway_ = true;
   std::unique_ptr<CallWatch> call_watch_;
   std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published
-  int64_t memory_limit_ = 0;                             // of the process
-  OpenStreams streams_{0};                               // the watch's
-  std::unique_ptr<SlowSenders> slow_senders_;            // the greed watch's
+  int64_t response_cache_limit_ = 0;
+  int64_t memory_limit_ = 0;                   // of the process
+  OpenStreams streams_{0};                     // the watch's
+  std::unique_ptr<SlowSenders> slow_senders_;  // the greed watch's
   std::atomic<int64_t> slow_senders_ended_ = 0;
   std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };

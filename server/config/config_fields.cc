@@ -130,9 +130,19 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"model_transaction_policy.decoupled", kRefused, "a request has one response; remove it"},
     {"model_repository_agents", kRefused, "files are loaded as they lie there; remove it, and prepare them before"},
     {"response_cache", kServed, "holds the field below"},
-    {"response_cache.enable", kRefused, "no answer is kept; remove it, and keep answers in front of the server"},
+    {"response_cache.enable", kServed,
+     "answers are kept, within --response-cache-bytes of the whole server, and given to requests with the same inputs, "
+     "which enter no queue; without the flag that is logged, and nothing is kept"},
     {"runtime", kNoEffect, "it names a library of Triton's"},
-    {"model_metrics", kNoEffect, "histograms have buckets of their own, which /metrics shows"},
+    {"model_metrics", kServed, "holds the fields below"},
+    {"model_metrics.metric_control", kServed, "histograms of the model, each with edges of its own"},
+    {"model_metrics.metric_control.metric_identifier", kServed, "holds the field below"},
+    {"model_metrics.metric_control.metric_identifier.family", kServed,
+     "a histogram of [the metrics](METRICS.md), or `nv_inference_first_response_histogram_ms`, which stands for "
+     "`swizzle_request_duration_seconds` in milliseconds"},
+    {"model_metrics.metric_control.histogram_options", kServed, "holds the field below"},
+    {"model_metrics.metric_control.histogram_options.buckets", kServed,
+     "upper edges, ascending, up to 64; those of a version's first load stay until the server ends"},
 });
 
 const ConfigField* FindRow(std::string_view path) {

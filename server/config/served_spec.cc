@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/config/config_checks.h"
+#include "server/config/config_metrics.h"
 #include "server/config/config_parameters.h"
 #include "server/config/config_tensors.h"
 #include "server/config/model_config.h"
@@ -73,6 +74,8 @@ Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
   if (config.has_dynamic_batching()) {
     SWIZZLE_RETURN_IF_ERROR(ApplyDynamicBatching(config.dynamic_batching(), spec));
   }
+  spec.cache_responses = config.response_cache().enable();
+  SWIZZLE_RETURN_IF_ERROR(ApplyMetrics(config, spec));
   return ApplyQueueParameters(config, spec);
 }
 
@@ -208,6 +211,8 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
   if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   *config.mutable_parameters() = given.parameters();
   *config.mutable_model_warmup() = given.model_warmup();
+  if (spec.cache_responses) config.mutable_response_cache()->set_enable(true);
+  if (given.has_model_metrics()) *config.mutable_model_metrics() = given.model_metrics();
   return config;
 }
 

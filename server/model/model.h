@@ -3,6 +3,7 @@
 #define SWIZZLE_SERVER_MODEL_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,6 +76,9 @@ struct ModelSpec {
   QueuePolicy queue_policy = {};                     // of levels that have none of their own
   std::map<int, QueuePolicy> level_policies = {};
   int priority_levels = 1, default_priority = 1;  // 1 is the first to be served
+  bool cache_responses = false;
+  // Upper edges of a model's own histograms, by the family's name; else the table's.
+  std::map<std::string, std::vector<double>, std::less<>> histogram_buckets = {};
   std::string memory_note = {};  // why the largest batch is smaller than was asked for; empty: it is not
 
   int executors() const { return instance_count * device_count; }

@@ -13,6 +13,7 @@
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/declared_outputs.h"
+#include "server/batching/cached_batcher.h"
 #include "server/config/config_parameters.h"
 #include "server/config/label_files.h"
 #include "server/config/model_config.h"
@@ -82,6 +83,9 @@ class DirectoryLoader {
 
   void LogNoticesOf(const inference::ModelConfig& config) const {
     LogNotices(NoticesOf(config));
+    if (config.response_cache().enable() && options_.response_cache == nullptr) {
+      LogNotices({{"response_cache.enable", "the server keeps no answers; start it with --response-cache-bytes"}});
+    }
     if (!WantsGpu(config) || !devices_.gpus().empty()) return;
     Log(LogLevel::kWarning, "the model runs on the CPU, for the server has no GPU",
         {{"model", name_}, {"field", "instance_group.kind"}, {"why", devices_.reason()}});
@@ -342,6 +346,10 @@ class DirectoryLoader {
     serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
     SWIZZLE_ASSIGN_OR_RETURN(serving->batcher,
                              NewBatcher(model, std::move(sessions), *options_.clock, serving->metrics.get(), threads_));
+    if (model->spec().cache_responses && options_.response_cache != nullptr) {
+      serving->batcher = NewCachedBatcher(std::move(serving->batcher), options_.response_cache, *options_.clock,
+                                          serving->metrics.get());
+    }
     SWIZZLE_RETURN_IF_ERROR(Annotate(cpu::CheckThreads(kSpareThreads),
                                      "its threads would leave too few to answer calls with (fewer models, or less "
                                      "'--threads', take fewer)"));

@@ -16,6 +16,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/devices.h"
 #include "model_loader/plan/planner.h"
+#include "server/batching/response_cache.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
@@ -103,6 +104,7 @@ struct RepositoryOptions {
   int cpu_executors = 1;     // of a model on the CPU whose configuration gives no number; they share plan.threads
   MemoryRoom memory = {};    // for models that are refused, or have smaller batches, where they need more
   int64_t most_of_runs = 0;  // bytes that runs of models in regions, or node by node, may hold; 0: what is left
+  std::shared_ptr<ResponseCache> response_cache = nullptr;  // for models that ask for it; null: answers are not kept
   int64_t (*resident_bytes)() = &ResidentBytes;
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };

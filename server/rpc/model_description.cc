@@ -88,6 +88,8 @@ inference::ModelStatistics DescribeStatistics(const Model& model, const ModelSta
   *requests.mutable_compute_input() = Duration(totals.input);
   *requests.mutable_compute_infer() = Duration(totals.compute);
   *requests.mutable_compute_output() = Duration(totals.output);
+  *requests.mutable_cache_hit() = Duration(totals.cache_hit);
+  *requests.mutable_cache_miss() = Duration(totals.cache_miss);
 
   for (const ModelStatisticsTotals::BatchSize& size : totals.batches) {
     inference::InferBatchStatistics& batch = *statistics.add_batch_stats();

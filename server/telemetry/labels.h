@@ -32,6 +32,9 @@ enum class Rejection : uint8_t {
   kConnectionShare,  // its connection has as much of the queue as one may
 };
 
+// What a cache of answers had for a request.
+enum class CacheLookup : uint8_t { kHit, kMiss };
+
 // Why a call ended before it reached a model, or its response a client.
 enum class CallRefusal : uint8_t {
   kMalformed,         // no message of the protocol
@@ -119,6 +122,8 @@ inline constexpr std::array<std::string_view, 6> kLabelValues<BatchReason> = {"f
 template <>
 inline constexpr std::array<std::string_view, 6> kLabelValues<Rejection> = {
     "queue_full", "timeout", "cancelled", "draining", "expected_wait", "connection_share"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<CacheLookup> = {"hit", "miss"};
 template <>
 inline constexpr std::array<std::string_view, 6> kLabelValues<CallRefusal> = {
     "malformed", "too_large", "inflight_bytes", "slow_reader", "unauthenticated", "permission_denied"};

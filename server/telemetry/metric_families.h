@@ -51,6 +51,7 @@ inline constexpr MetricLabel kCode = {"code", kLabelValues<StatusCode>};
 inline constexpr MetricLabel kStage = {"stage", kLabelValues<Stage>};
 inline constexpr MetricLabel kBatchReason = {"reason", kLabelValues<BatchReason>};
 inline constexpr MetricLabel kRejection = {"reason", kLabelValues<Rejection>};
+inline constexpr MetricLabel kCacheLookup = {"found", kLabelValues<CacheLookup>};
 inline constexpr MetricLabel kCallRefusal = {"reason", kLabelValues<CallRefusal>};
 inline constexpr MetricLabel kConnectionRefusal = {"reason", kLabelValues<ConnectionRefusal>};
 inline constexpr MetricLabel kConnectionEnd = {"after", kLabelValues<ConnectionEnd>};
@@ -96,6 +97,10 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      {kModel, kVersion, kRejection},
      "Time that requests which never ran were queued.",
      kSeconds},
+    {"swizzle_response_cache_lookups_total",
+     kCounter,
+     {kModel, kVersion, kCacheLookup},
+     "Requests looked up in the cache of answers: hit (answered from it, without a batch), miss."},
 
     // Batches.
     {"swizzle_inferences_total", kCounter, {kModel, kVersion}, "Rows inferred."},
@@ -207,7 +212,8 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      kGauge,
      {kMemoryUse},
      "Memory that is spoken for, taken or not: models (executors of loaded models at their largest batches), requests "
-     "(--max-inflight-bytes and --transport-bytes). A model for which there is no room beside it fails to load, or has "
+     "(--max-inflight-bytes, --transport-bytes and --response-cache-bytes). A model for which there is no room beside "
+     "it fails to load, or has "
      "smaller batches."},
     {"swizzle_run_bytes",
      kGauge,
@@ -218,6 +224,8 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      {},
      "Memory that they may hold: --max-run-bytes, or what was left for them when the last such model was loaded; 0: "
      "there is no limit."},
+    {"swizzle_response_cache_bytes", kGauge, {}, "Memory that kept answers take, with the inputs that they belong to."},
+    {"swizzle_response_cache_bytes_limit", kGauge, {}, "Memory that they may take (--response-cache-bytes)."},
     {"swizzle_memory_trims_total", kCounter, {}, "Times that freed memory was given back to the system."},
 
     // The request log and traces; asked for at each scrape.

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -71,6 +72,13 @@ class MetricRegistry {
     }
   }
 
+  // Likewise, of a histogram, with these edges in place of the table's. A child that is there keeps its own.
+  template <FamilyName kName, typename... Values>
+  prometheus::Histogram& ChildOf(std::span<const double> edges, const Values&... values) {
+    return Family<kName>().Add(LabelsOf<kName>(values...),
+                               prometheus::Histogram::BucketBoundaries(edges.begin(), edges.end()));
+  }
+
   template <FamilyName kName>
   prometheus::Family<MetricOf<kName>>& Family() {
     return *std::get<prometheus::Family<MetricOf<kName>>*>(families_[FamilyIndex<kName>()]);
@@ -101,9 +109,11 @@ class ChildScope {
   // As MetricRegistry's; once for each.
   template <FamilyName kName, typename... Values>
   MetricOf<kName>& Child(const Values&... values) {
-    MetricOf<kName>& child = registry_.Child<kName>(values...);
-    removals_.emplace_back([&family = registry_.Family<kName>(), &child] { family.Remove(&child); });
-    return child;
+    return Removed<kName>(registry_.Child<kName>(values...));
+  }
+  template <FamilyName kName, typename... Values>
+  prometheus::Histogram& ChildOf(std::span<const double> edges, const Values&... values) {
+    return Removed<kName>(registry_.ChildOf<kName>(edges, values...));
   }
   template <FamilyName kName, typename... Values>
   void Set(double value, const Values&... labels) {
@@ -111,6 +121,12 @@ class ChildScope {
   }
 
  private:
+  template <FamilyName kName>
+  MetricOf<kName>& Removed(MetricOf<kName>& child) {
+    removals_.emplace_back([&family = registry_.Family<kName>(), &child] { family.Remove(&child); });
+    return child;
+  }
+
   MetricRegistry& registry_;
   std::vector<std::function<void()>> removals_;
 };
@@ -124,6 +140,13 @@ class ChildPerValue {
   explicit ChildPerValue(Children& children, const Others&... others) {
     for (size_t i = 0; i < children_.size(); ++i) {
       children_[i] = &children.template Child<kName>(others..., static_cast<Value>(i));
+    }
+  }
+  // Histograms with these edges.
+  template <typename Children, typename... Others>
+  ChildPerValue(std::span<const double> edges, Children& children, const Others&... others) {
+    for (size_t i = 0; i < children_.size(); ++i) {
+      children_[i] = &children.template ChildOf<kName>(edges, others..., static_cast<Value>(i));
     }
   }
   MetricOf<kName>& operator[](Value value) const { return *children_[static_cast<size_t>(value)]; }

@@ -46,6 +46,7 @@ struct ModelStatisticsTotals {
   int64_t execution_count = 0;
   Stage success, fail;                  // requests, from arrival to answer
   Stage queue, input, compute, output;  // requests
+  Stage cache_hit, cache_miss;          // lookups; a request that was found has no other stage
   std::vector<BatchSize> batches;       // per size seen, ascending
 };
 
@@ -79,6 +80,8 @@ class ModelMetrics {
   virtual void RecordBatch(const ExecutedBatch& batch) = 0;
   // A request that never ran, and how long it was queued.
   virtual void RecordRejected(Rejection why, absl::Duration queued) = 0;
+  // What a request that was looked up found, and how long that took.
+  virtual void RecordCacheLookup(CacheLookup found, absl::Duration duration) = 0;
   virtual void SetQueueDepth(int64_t requests) = 0;
   virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;
@@ -117,6 +120,7 @@ struct ClientLoad {
   int64_t memory_limit = 0;
   std::array<int64_t, kLabelValues<MemoryUse>.size()> memory_promised = {};  // by MemoryUse
   int64_t run_bytes = 0, run_bytes_limit = 0;
+  int64_t response_cache_bytes = 0, response_cache_limit = 0;
   int64_t memory_trims = 0;
   CredentialLoad credentials;
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,26 +18,36 @@ using prometheus::Counter;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
+// The edges of the model's own histogram of this family, else the table's.
+template <FamilyName kName>
+std::span<const double> EdgesOf(const ModelSpec& spec) {
+  const auto own = spec.histogram_buckets.find(kName.view());
+  return own == spec.histogram_buckets.end() ? kFamily<kName>.buckets : std::span<const double>(own->second);
+}
+
 }  // namespace
 
 // Children of the registry, which all that serve one version share, one after the other, or for a moment two.
 class VersionMetrics {
  public:
-  VersionMetrics(MetricRegistry& registry, const std::string& model, const std::string& version)
+  VersionMetrics(MetricRegistry& registry, const ModelSpec& spec, const std::string& model, const std::string& version)
       : model_(model),
         version_(version),
         children_(registry),
         requests_(children_, model, version),
-        request_duration_(children_.Child<"swizzle_request_duration_seconds">(model, version)),
-        stage_duration_(children_, model, version),
+        request_duration_(children_.ChildOf<"swizzle_request_duration_seconds">(
+            EdgesOf<"swizzle_request_duration_seconds">(spec), model, version)),
+        stage_duration_(EdgesOf<"swizzle_stage_duration_seconds">(spec), children_, model, version),
         queue_depth_(children_.Child<"swizzle_queue_depth">(model, version)),
         inflight_(children_.Child<"swizzle_inflight_requests">(model, version)),
         rejected_(children_, model, version),
-        rejected_queue_(children_, model, version),
+        rejected_queue_(EdgesOf<"swizzle_rejected_queue_seconds">(spec), children_, model, version),
+        lookups_(children_, model, version),
         inferences_(children_.Child<"swizzle_inferences_total">(model, version)),
         batches_(children_, model, version),
-        batch_size_(children_.Child<"swizzle_batch_size">(model, version)),
-        batch_positions_(children_.Child<"swizzle_batch_positions">(model, version)),
+        batch_size_(children_.ChildOf<"swizzle_batch_size">(EdgesOf<"swizzle_batch_size">(spec), model, version)),
+        batch_positions_(
+            children_.ChildOf<"swizzle_batch_positions">(EdgesOf<"swizzle_batch_positions">(spec), model, version)),
         ready_(children_.Child<"swizzle_model_ready">(model, version)),
         load_duration_(children_.Child<"swizzle_model_load_duration_seconds">(model, version)),
         tuning_state_(children_, model, version),
@@ -105,6 +116,7 @@ class VersionMetrics {
   Gauge& inflight_;
   const ChildPerValue<"swizzle_rejected_requests_total", Rejection> rejected_;
   const ChildPerValue<"swizzle_rejected_queue_seconds", Rejection> rejected_queue_;
+  const ChildPerValue<"swizzle_response_cache_lookups_total", CacheLookup> lookups_;
   Counter& inferences_;
   const ChildPerValue<"swizzle_batches_total", BatchReason> batches_;
   Histogram& batch_size_;
@@ -166,6 +178,10 @@ class PrometheusModelMetrics final : public ModelMetrics {
     its_.rejected_[why].Increment();
     its_.rejected_queue_[why].Observe(absl::ToDoubleSeconds(queued));
   }
+  void RecordCacheLookup(CacheLookup found, absl::Duration duration) override {
+    its_.lookups_[found].Increment();
+    its_.statistics_.AddCacheLookup(found, duration);
+  }
   void SetQueueDepth(int64_t requests) override {
     its_.queue_depth_.Increment(static_cast<double>(requests - queued_.exchange(requests, std::memory_order_relaxed)));
   }
@@ -211,7 +227,7 @@ std::unique_ptr<ModelMetrics> VersionRecords::Enter(const ModelSpec& spec, const
   const MutexLock lock(mutex_);
   const std::string version = std::to_string(spec.version);
   Record& record = records_[{spec.name, version}];
-  if (record.metrics == nullptr) record.metrics = std::make_shared<VersionMetrics>(registry_, spec.name, version);
+  if (record.metrics == nullptr) record.metrics = std::make_shared<VersionMetrics>(registry_, spec, spec.name, version);
   auto entered = std::make_unique<PrometheusModelMetrics>(*this, record, spec, facts, load_time, clock_, activity_);
   record.users.push_back(entered.get());
   entered->Show();

@@ -13,6 +13,7 @@ class NoMetrics : public ModelMetrics {
   void RecordQueued(absl::Duration) override {}
   void RecordBatch(const ExecutedBatch&) override {}
   void RecordRejected(Rejection, absl::Duration) override {}
+  void RecordCacheLookup(CacheLookup, absl::Duration) override {}
   void SetQueueDepth(int64_t) override {}
   void AddInflight(int64_t) override {}
   void AddBusy(int, absl::Duration) override {}

@@ -56,6 +56,8 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
           ByLabel<"swizzle_memory_promised_bytes", MemoryUse>(load.memory_promised),
           Single<"swizzle_run_bytes">(number(load.run_bytes)),
           Single<"swizzle_run_bytes_limit">(number(load.run_bytes_limit)),
+          Single<"swizzle_response_cache_bytes">(number(load.response_cache_bytes)),
+          Single<"swizzle_response_cache_bytes_limit">(number(load.response_cache_limit)),
           Single<"swizzle_memory_trims_total">(number(load.memory_trims))};
 }
 

@@ -20,6 +20,11 @@ void StatisticsRecorder::AddQueued(absl::Duration queue) {
   Add(totals_.queue, 1, queue);
 }
 
+void StatisticsRecorder::AddCacheLookup(CacheLookup found, absl::Duration duration) {
+  MutexLock lock(mutex_);
+  Add(found == CacheLookup::kHit ? totals_.cache_hit : totals_.cache_miss, 1, duration);
+}
+
 void StatisticsRecorder::AddBatch(int64_t requests, int64_t rows, const BatchTimes& times, absl::Time ended) {
   MutexLock lock(mutex_);
   totals_.last_inference_ms = absl::ToUnixMillis(ended);

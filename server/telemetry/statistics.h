@@ -17,6 +17,7 @@ class StatisticsRecorder {
  public:
   void AddRequest(StatusCode code, absl::Duration duration);
   void AddQueued(absl::Duration queue);
+  void AddCacheLookup(CacheLookup found, absl::Duration duration);
   void AddBatch(int64_t requests, int64_t rows, const BatchTimes& times, absl::Time ended);
   ModelStatisticsTotals Totals() const;
 

@@ -101,3 +101,59 @@ def test_sequence_flags_change_nothing_where_no_state_is_kept(start, repository)
     with triton.InferenceServerClient(start(repository).grpc) as client:
         numpy.testing.assert_array_equal(
             infer(client, 'm', values, sequence_id=5, sequence_start=True, sequence_end=True), values)
+
+
+def test_answers_are_kept_while_the_model_serves(start, repository):
+    repository.config('kept', IO.format(output='') + 'response_cache { enable: true }')
+    repository.config('plain', IO.format(output=''))
+    server = start(repository, '--response-cache-bytes=1000000')
+    values = numpy.array([[1, 2, 3], [4, 5, 6]], numpy.float32)
+    with triton.InferenceServerClient(server.grpc) as client:
+        for model in ('kept', 'plain'):
+            for _ in range(3):
+                numpy.testing.assert_array_equal(infer(client, model, values), values)
+            numpy.testing.assert_array_equal(infer(client, model, values + 1), values + 1)
+        best = [triton.InferRequestedOutput('OUTPUT0', class_count=1)]
+        assert infer(client, 'kept', values, best).tolist() == [[b'3.000000:2'], [b'6.000000:2']]
+        stats = {model: client.get_inference_statistics(model).model_stats[0] for model in ('kept', 'plain')}
+        assert client.get_model_config('kept').config.response_cache.enable
+    kept, plain = stats['kept'].inference_stats, stats['plain'].inference_stats
+    assert (kept.success.count, kept.cache_hit.count, kept.cache_miss.count) == (5, 3, 2)
+    assert stats['kept'].execution_count == 2
+    assert (plain.success.count, plain.cache_hit.count, plain.cache_miss.count) == (4, 0, 0)
+    assert server.metric('swizzle_response_cache_lookups_total', model='kept', found='hit') == 3
+    assert server.metric('swizzle_response_cache_lookups_total', model='plain') == 0
+    assert 0 < server.metric('swizzle_response_cache_bytes') < server.metric('swizzle_response_cache_bytes_limit')
+
+
+def test_without_room_for_answers_none_are_kept(start, repository):
+    repository.config('kept', IO.format(output='') + 'response_cache { enable: true }')
+    server = start(repository)
+    values = numpy.zeros((1, 3), numpy.float32)
+    with triton.InferenceServerClient(server.grpc) as client:
+        for _ in range(2):
+            infer(client, 'kept', values)
+        assert client.get_inference_statistics('kept').model_stats[0].execution_count == 2
+    assert 'start it with --response-cache-bytes' in server.log()
+
+
+def test_histograms_have_the_edges_of_the_file(start, repository):
+    repository.config('m', IO.format(output='') + '''
+        model_metrics {
+          metric_control {
+            metric_identifier { family: "nv_inference_first_response_histogram_ms" }
+            histogram_options { buckets: [ 25, 3000 ] }
+          }
+          metric_control {
+            metric_identifier { family: "swizzle_batch_size" } histogram_options { buckets: [ 3, 5 ] }
+          }
+        }
+        ''')
+    lines = start(repository).http('/metrics')[1].splitlines()
+
+    def edges(family):
+        return [line.partition('le="')[2].partition('"')[0] for line in lines if line.startswith(family + '_bucket')]
+
+    assert edges('swizzle_request_duration_seconds') == ['0.025', '3', '+Inf']
+    assert edges('swizzle_batch_size') == ['3', '5', '+Inf']
+    assert len(edges('swizzle_batch_positions')) == 12

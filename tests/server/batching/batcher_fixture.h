@@ -66,6 +66,9 @@ class RecordingMetrics final : public ModelMetrics {
       rejected_after.push_back(waited);
     });
   }
+  void RecordCacheLookup(CacheLookup found, absl::Duration) override {
+    With([&] { lookups.push_back(found); });
+  }
   void SetQueueDepth(int64_t requests) override {
     With([&] { depths.push_back(requests); });
   }
@@ -86,6 +89,7 @@ class RecordingMetrics final : public ModelMetrics {
   std::vector<BatchRecord> batches;
   std::vector<Rejection> rejected;
   std::vector<absl::Duration> rejected_after;  // of rejected, same order
+  std::vector<CacheLookup> lookups;
   std::vector<int64_t> depths;
   std::set<int> streams;
   absl::Duration busy;

@@ -48,8 +48,6 @@ TEST(ParseModelConfig, WhatIsRefusedSaysWhatToDoInstead) {
     const char* path;
     const char* instead;
   } cases[] = {
-      {"response_cache { enable: true }", "response_cache.enable", "keep answers in front of the server"},
-      {"input { name: 'x' data_type: TYPE_FP32 optional: true }", "input.optional", "have clients send the default"},
       {"input { name: 'x' allow_ragged_batch: true }", "input.allow_ragged_batch", "share no batch"},
       {"output { name: 'y' is_shape_tensor: true }", "output.is_shape_tensor", "TensorRT"},
       {"batch_input { kind: BATCH_ELEMENT_COUNT }", "batch_input", "share no batch"},
@@ -102,7 +100,6 @@ TEST(ParseModelConfig, WhatChangesNothingIsAcceptedWithOneNoticeEach) {
       {"optimization { eager_batching: true }", "optimization.eager_batching"},
       {"model_operations { op_library_filename: 'libops.so' }", "model_operations"},
       {"runtime: 'libtriton_onnxruntime.so'", "runtime"},
-      {"model_metrics { metric_control { histogram_options { buckets: [1, 2] } } }", "model_metrics"},
       {"parameters { key: 'intra_op_thread_count' value { string_value: '2' } }", "parameters.intra_op_thread_count"},
       {"parameters { key: 'session.disable_prepacking' value { string_value: '1' } }",
        "parameters.session.disable_prepacking"},
