@@ -30,6 +30,7 @@ OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
   OnnxModel onnx{std::move(graph.model), {}};
   onnx.options.max_external_bytes = limits.external_bytes;
   onnx.options.ports = limits.ports;
+  onnx.options.defaults = limits.defaults;
   onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
                                        const std::string& location, int64_t bytes) {
     return tensors->ElementsAt(location, bytes);
@@ -87,6 +88,7 @@ StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadL
   OnnxModel onnx{{}, ReadOptionsFor(file)};
   onnx.options.max_external_bytes = limits.external_bytes;
   onnx.options.ports = limits.ports;
+  onnx.options.defaults = limits.defaults;
   SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
   return onnx;
 }

@@ -30,8 +30,9 @@ inline constexpr std::array<std::string_view, 3> kContainers = {"onnx", "swz", "
 
 // What loading may read beside the file itself, and what it may take for given.
 struct LoadLimits {
-  int64_t external_bytes = int64_t{1} << 33;       // of what an ONNX model keeps in external files
-  std::map<std::string, DeclaredPort> ports = {};  // as of ReadOptions
+  int64_t external_bytes = int64_t{1} << 33;          // of what an ONNX model keeps in external files
+  std::map<std::string, DeclaredPort> ports = {};     // as of ReadOptions
+  std::shared_ptr<InputDefaults> defaults = nullptr;  // likewise
 };
 
 // Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or

@@ -148,7 +148,11 @@ class GraphReader {
       const std::string what = Concat("initializer '", name, "'");
       if (FindNarrowType(initializer.data_type()) != nullptr) narrow_.insert(static_cast<int>(graph_.values.size()));
       SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(initializer, what, source_));
-      SWIZZLE_RETURN_IF_ERROR(DefineConstant(name, std::move(tensor), what));
+      if (IsOptionalInput(name)) {
+        options_.defaults->insert_or_assign(name, std::move(tensor));
+      } else {
+        SWIZZLE_RETURN_IF_ERROR(DefineConstant(name, std::move(tensor), what));
+      }
     }
     for (auto& initializer : *proto_.mutable_sparse_initializer()) {
       const std::string name = initializer.values().name();
@@ -163,6 +167,13 @@ class GraphReader {
   Status DefineConstant(const std::string& name, Tensor tensor, const std::string& what) {
     Shape shape = tensor.shape;
     return Define({name, tensor.dtype, std::move(shape), std::move(tensor)}, what).status();
+  }
+
+  bool IsOptionalInput(const std::string& name) const {
+    if (outer_ != nullptr || options_.defaults == nullptr) return false;
+    const auto port = options_.ports.find(name);
+    return port != options_.ports.end() && port->second.is_optional &&
+           std::ranges::any_of(proto_.input(), [&](const auto& info) { return info.name() == name; });
   }
 
   // Before IR version 4 every initializer is listed as an input too.

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,11 @@ namespace swizzle {
 struct DeclaredPort {
   std::optional<DType> dtype;
   std::optional<Shape> shape;
+  bool is_optional = false;  // an input that a run need not be given: its initializer is its default
 };
+
+// Initializers of inputs that are optional, by name.
+using InputDefaults = std::map<std::string, Tensor>;
 
 inline constexpr int64_t kMinOpset = 6;
 inline constexpr int64_t kMaxOpset = 26;
@@ -49,6 +54,9 @@ struct ReadOptions {
   std::function<StatusOr<std::vector<std::byte>>(const std::string& location, int64_t bytes)> external_elements;
   // By name, what is known of inputs and outputs besides: it counts where the file gives no type or no shape.
   std::map<std::string, DeclaredPort> ports;
+  // Gets the initializers of ports that are optional, which then are inputs as others. Null: all initializers are
+  // constants.
+  std::shared_ptr<InputDefaults> defaults = nullptr;
   int64_t min_opset = kMinOpset;
   int64_t max_opset = kMaxOpset;
   OperatorFinder find_operator = FindOperator;

@@ -43,7 +43,9 @@ constexpr auto kFields = std::to_array<ConfigField>({
      "many"},
     {"input.is_shape_tensor", kRefused, kOnlyUnderTensorRt},
     {"input.allow_ragged_batch", kRefused, kRagged},
-    {"input.optional", kRefused, "a request gives every input; remove it, and have clients send the default"},
+    {"input.optional", kServed,
+     "requests may leave it out: it is then the initializer of the same name that an ONNX model has beside its input, "
+     "of one row; without one the model is refused"},
     {"input.is_non_linear_format_io", kRefused, kOnlyUnderTensorRt},
     {"output", kServed, "as `input`"},
     {"output.name", kServed, "checked against the model"},

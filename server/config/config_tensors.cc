@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,6 +135,32 @@ Status MatchAll(std::string_view direction, const Tensors& tensors, std::vector<
   return absl::OkStatus();
 }
 
+constexpr int64_t kMaxDefaultBytes = 16 << 20;  // of the largest batch
+
+// `tensor` as the default of this input, in as many rows as a batch may have.
+StatusOr<InputDefault> DefaultOf(const Tensor& tensor, const TensorSpec& input, int64_t max_batch_size) {
+  const std::ptrdiff_t batch_dims = max_batch_size > 0 ? 1 : 0;
+  const int64_t rows = std::max<int64_t>(max_batch_size, 1);
+  const bool has_row = batch_dims == 0 || (!tensor.shape.empty() && tensor.shape.front() == 1);
+  if (!has_row || tensor.dtype != input.dtype || tensor.dtype == DType::kString) {
+    return InvalidArgument("its default is ", DTypeName(tensor.dtype), " ", ShapeText(tensor.shape), "; one row of ",
+                           DTypeName(input.dtype), " ", ShapeText(input.dims), " is needed");
+  }
+  InputDefault value{Shape(tensor.shape.begin() + batch_dims, tensor.shape.end()), tensor.bytes.size(), {}};
+  if (!DimsAgree(input.dims, value.dims)) {
+    return InvalidArgument("its default has the shape ", ShapeText(tensor.shape), ", and its dims are ",
+                           ShapeText(input.dims));
+  }
+  if (static_cast<int64_t>(tensor.bytes.size()) > kMaxDefaultBytes / rows) {
+    return InvalidArgument("its default has ", tensor.bytes.size(), " bytes; ", rows, " rows of it may have ",
+                           kMaxDefaultBytes, " at most");
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    value.bytes.insert(value.bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+  }
+  return value;
+}
+
 template <typename Tensor>
 void Fill(const TensorSpec& spec, Tensor& tensor) {
   tensor.set_name(spec.name);
@@ -160,7 +188,27 @@ Status MatchTensors(const ConfigOutputs& outputs, std::vector<TensorSpec>& specs
   return MatchAll("output", outputs, specs);
 }
 
-void FillTensor(const TensorSpec& spec, inference::ModelInput& tensor) { Fill(spec, tensor); }
+Status ApplyDefaults(const ConfigInputs& inputs, const InputDefaults& defaults, ModelSpec& spec) {
+  for (const inference::ModelInput& given : inputs) {
+    if (!given.optional()) continue;
+    const auto input = std::ranges::find(spec.inputs, given.name(), &TensorSpec::name);
+    const auto found = defaults.find(given.name());
+    if (input == spec.inputs.end() || found == defaults.end()) {
+      return InvalidArgument("input '", given.name(),
+                             "' is 'optional', but the model has no default for it: remove that, or give the model's "
+                             "input an initializer of the same name");
+    }
+    auto value = DefaultOf(found->second, *input, spec.max_batch_size);
+    if (!value.ok()) return Annotate(value.status(), Concat("input '", given.name(), "' is 'optional', but"));
+    input->default_value = std::make_shared<const InputDefault>(*std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+void FillTensor(const TensorSpec& spec, inference::ModelInput& tensor) {
+  Fill(spec, tensor);
+  if (spec.default_value != nullptr) tensor.set_optional(true);
+}
 void FillTensor(const TensorSpec& spec, inference::ModelOutput& tensor) { Fill(spec, tensor); }
 
 }  // namespace swizzle

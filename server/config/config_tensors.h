@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "model_loader/onnx/onnx_reader.h"
 #include "proto/model_config.pb.h"
 #include "server/model/model.h"
 
@@ -24,6 +25,10 @@ StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigOutputs& outputs);
 // nothing. INVALID_ARGUMENT naming the tensor where the two contradict each other.
 Status MatchTensors(const ConfigInputs& inputs, std::vector<TensorSpec>& specs);
 Status MatchTensors(const ConfigOutputs& outputs, std::vector<TensorSpec>& specs);
+
+// Gives inputs that the file calls optional what `defaults` have of them. INVALID_ARGUMENT, naming the input, where
+// that is nothing, or no value that all rows of a batch can have. REQUIRES: spec.max_batch_size is final.
+Status ApplyDefaults(const ConfigInputs& inputs, const InputDefaults& defaults, ModelSpec& spec);
 
 // Nothing for TYPE_INVALID.
 std::optional<DType> DTypeOf(inference::DataType type);

@@ -150,6 +150,7 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
   spec.max_batch_size = config.max_batch_size();
   SWIZZLE_ASSIGN_OR_RETURN(spec.inputs, SpecsOf(config.input()));
   SWIZZLE_ASSIGN_OR_RETURN(spec.outputs, SpecsOf(config.output()));
+  SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyDefaults(config.input(), {}, spec), "config.pbtxt"));
   SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyScheduling(config, spec), "config.pbtxt"));
   return spec;
 }
@@ -167,11 +168,15 @@ std::map<std::string, DeclaredPort> DeclaredPorts(const std::optional<ModelConfi
   };
   add(SpecsOf(config->input()));
   add(SpecsOf(config->output()));
+  for (const inference::ModelInput& input : config->input()) {
+    if (input.optional() && ports.contains(input.name())) ports[input.name()].is_optional = true;
+  }
   return ports;
 }
 
-StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived) {
+StatusOr<ModelSpec> ConfigureSpec(const ModelConfig& config, ModelSpec derived, const InputDefaults& defaults) {
   SWIZZLE_RETURN_IF_ERROR(Annotate(Reconcile(config, derived), "config.pbtxt"));
+  SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyDefaults(config.input(), defaults, derived), "config.pbtxt"));
   return derived;
 }
 

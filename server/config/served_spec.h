@@ -28,8 +28,10 @@ StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::stri
 std::map<std::string, DeclaredPort> DeclaredPorts(const std::optional<inference::ModelConfig>& config);
 
 // `derived`, the specification of a model file, as `config` changes it. INVALID_ARGUMENT naming the tensor where the
-// two contradict each other in names, datatypes, dims or the batch dimension.
-StatusOr<ModelSpec> ConfigureSpec(const inference::ModelConfig& config, ModelSpec derived);
+// two contradict each other in names, datatypes, dims or the batch dimension. `defaults` are what the model's file has
+// of inputs that `config` calls optional.
+StatusOr<ModelSpec> ConfigureSpec(const inference::ModelConfig& config, ModelSpec derived,
+                                  const InputDefaults& defaults = {});
 
 // The model is to run on so many devices of this kind. Where nothing says how many executors it has, the CPU has
 // `cpu_executors`, and a GPU two: one's images are copied while the other's batch is computed. Sequences, whose copies

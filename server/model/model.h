@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_SERVER_MODEL_MODEL_H_
 #define SWIZZLE_SERVER_MODEL_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +20,13 @@
 
 namespace swizzle {
 
+// What an input is where a request does not give it.
+struct InputDefault {
+  Shape dims;  // without the batch dimension where max_batch_size > 0
+  size_t row_bytes = 0;
+  std::vector<std::byte> bytes;  // of max_batch_size rows, so that any batch's are the first of them
+};
+
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -27,6 +35,7 @@ struct TensorSpec {
   std::optional<Shape> reshaped = std::nullopt;
   // Of an output, by index into a row: what its classes are called. Null: they have no names.
   std::shared_ptr<const std::vector<std::string>> labels = nullptr;
+  std::shared_ptr<const InputDefault> default_value = nullptr;  // of an input; null: every request gives it
 
   const Shape& wire_dims() const { return reshaped ? *reshaped : dims; }
 };

@@ -110,7 +110,8 @@ class DirectoryLoader {
   // Null where the model has no room in memory at the largest batch so far; then that is smaller now.
   StatusOr<std::shared_ptr<Model>> ReadModel(const fs::path& file,
                                              const std::optional<inference::ModelConfig>& config) {
-    LoadLimits limits{.ports = DeclaredPorts(config)};
+    defaults_ = std::make_shared<InputDefaults>();
+    LoadLimits limits{.ports = DeclaredPorts(config), .defaults = defaults_};
     SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
@@ -313,7 +314,7 @@ class DirectoryLoader {
     spec.platform = PlatformOf(container);
     spec.backend = "swizzle";
     if (!config) return spec;
-    SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec)));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec), *defaults_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, *config, spec));
     LogNotices(notices);
     return spec;
@@ -415,6 +416,7 @@ class DirectoryLoader {
   const int64_t version_;
   const bool may_lower_batch_;
   const std::function<Status()>& check_unchanged_;
+  std::shared_ptr<InputDefaults> defaults_;      // of the file that was read last
   std::shared_ptr<PlanModel> plan_model_;        // what is loaded, if that is one
   std::shared_ptr<const Model> regional_model_;  // likewise, if its regions' plans have a tuner
   std::vector<std::unique_ptr<PlanTuner>> tuners_;

@@ -11,6 +11,7 @@
 #include "model_loader/files/contained_file.h"
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_tensors.h"
+#include "server/model/input_default.h"
 #include "server/model/reshaped_dims.h"
 #include "server/model/string_tensor.h"
 
@@ -130,6 +131,10 @@ StatusOr<Request> RequestOf(const inference::ModelWarmup& sample, const Model& m
   auto bytes = std::make_shared<std::vector<std::string>>(spec.inputs.size());
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const auto input = sample.inputs().find(spec.inputs[i].name);
+    if (input == sample.inputs().end() && spec.inputs[i].default_value != nullptr) {
+      request.inputs.push_back(DefaultView(spec, spec.inputs[i], 1));
+      continue;
+    }
     if (input == sample.inputs().end()) return InvalidArgument("has no input '", spec.inputs[i].name, "'");
     auto view = ViewOf(input->second, spec.inputs[i], spec.max_batch_size > 0, folder, (*bytes)[i]);
     if (!view.ok()) return Annotate(view.status(), Concat("input '", spec.inputs[i].name, "'"));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
+#include "server/model/input_default.h"
 #include "server/model/reshaped_dims.h"
 #include "server/model/string_tensor.h"
 #include "server/rpc/classification.h"
@@ -166,9 +167,14 @@ class Decoder {
       seen[index] = true;
       SWIZZLE_RETURN_IF_ERROR(ReadInput(i, spec_.inputs[index], decoded_.request.inputs[index]));
     }
-    const size_t missing = static_cast<size_t>(std::find(seen.begin(), seen.end(), false) - seen.begin());
-    if (missing == seen.size()) return absl::OkStatus();
-    return InvalidArgument(InputOf(spec_, spec_.inputs[missing].name), " is missing");
+    for (size_t i = 0; i < seen.size(); ++i) {
+      if (seen[i]) continue;
+      if (spec_.inputs[i].default_value == nullptr) {
+        return InvalidArgument(InputOf(spec_, spec_.inputs[i].name), " is missing");
+      }
+      decoded_.request.inputs[i] = DefaultView(spec_, spec_.inputs[i], decoded_.request.rows);
+    }
+    return absl::OkStatus();
   }
 
   StatusOr<size_t> IndexOfInput(const std::string& name) const {

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import tritonclient.grpc as triton
+from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
 from conftest import SPARSE
@@ -157,3 +158,49 @@ def test_histograms_have_the_edges_of_the_file(start, repository):
     assert edges('swizzle_request_duration_seconds') == ['0.025', '3', '+Inf']
     assert edges('swizzle_batch_size') == ['3', '5', '+Inf']
     assert len(edges('swizzle_batch_positions')) == 12
+
+
+def affine(ir_version=8):
+    """y = x * scale + shift, where both have initializers beside their inputs."""
+    names = ('x', 'scale', 'shift')
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ['N', 3]) for name in names]
+    defaults = [numpy_helper.from_array(numpy.full((1, 3), value, numpy.float32), name)
+                for name, value in (('scale', 2), ('shift', 10))]
+    nodes = [helper.make_node('Mul', ['x', 'scale'], ['product']), helper.make_node('Add', ['product', 'shift'], ['y'])]
+    graph = helper.make_graph(nodes, 'g', inputs, [helper.make_tensor_value_info('y', TensorProto.FLOAT, ['N', 3])],
+                              defaults)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)],
+                             ir_version=ir_version).SerializeToString()
+
+
+def test_an_optional_input_is_its_initializer_where_it_is_left_out(start, repository):
+    config = '''
+        max_batch_size: 4
+        input [ {{ name: "x" data_type: TYPE_FP32 dims: 3 }}, {{ name: "{name}" data_type: TYPE_FP32 dims: 3 {more} }} ]
+        output [ {{ name: "y" data_type: TYPE_FP32 dims: 3 }} ]
+        '''
+    for model, name, more in (('optional', 'shift', 'optional: true'), ('unknown', 'z', 'optional: true'),
+                              ('given', 'shift', '')):
+        repository.file(model, 'model.onnx', affine()).config(model, config.format(name=name, more=more))
+    repository.file('constant', 'model.onnx', affine())
+    server = start(repository, '--ready=optional,constant')
+    x = numpy.array([[1, 2, 3], [4, 5, 6]], numpy.float32)
+
+    def tensor(name, values):
+        given = triton.InferInput(name, list(values.shape), 'FP32')
+        given.set_data_from_numpy(values)
+        return given
+
+    with triton.InferenceServerClient(server.grpc) as client:
+        for model in ('optional', 'constant'):
+            answer = client.infer(model, [tensor('x', x)]).as_numpy('y')
+            numpy.testing.assert_allclose(answer, 2 * x + 10)
+        shift = numpy.array([[1, 1, 1], [0, 0, 0]], numpy.float32)
+        answer = client.infer('optional', [tensor('shift', shift), tensor('x', x)]).as_numpy('y')
+        numpy.testing.assert_allclose(answer, 2 * x + shift)
+        with pytest.raises(InferenceServerException, match='has no input .shift'):
+            client.infer('constant', [tensor('x', x), tensor('shift', shift)])
+        assert [i.optional for i in client.get_model_config('optional').config.input] == [False, True]
+        for model in ('unknown', 'given'):
+            with pytest.raises(InferenceServerException, match='the model has no input'):
+                client.get_model_metadata(model)

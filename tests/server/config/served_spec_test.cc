@@ -213,6 +213,33 @@ TEST(ConfigureSpec, TensorsAreReshaped) {
       "config.pbtxt: output 'y' is FP32 [5,2] in the configuration, but FP32 [10] in the model");
 }
 
+TEST(ConfigureSpec, OptionalInputsHaveDefaults) {
+  const std::string text =
+      "max_batch_size: 3 input { name: 'x' data_type: TYPE_FP32 dims: [3, 4] }"
+      "input { name: 'n' data_type: TYPE_INT64 dims: 1 optional: true }";
+  const auto config = ParseModelConfig(text, "m");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(DeclaredPorts(*config).at("n").is_optional);
+  EXPECT_FALSE(DeclaredPorts(*config).at("x").is_optional);
+  const auto configure = [&](const Tensor& value) { return ConfigureSpec(*config, Derived(), {{"n", value}}); };
+  const auto spec = configure(Tensor::Int64s({1, 1}, std::vector<int64_t>{7}));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_NE(spec->inputs[1].default_value, nullptr);
+  EXPECT_THAT(spec->inputs[1].default_value->dims, ElementsAre(1));
+  EXPECT_EQ(spec->inputs[1].default_value->bytes.size(), 3 * sizeof(int64_t)) << "of the largest batch";
+  EXPECT_EQ(spec->inputs[0].default_value, nullptr);
+  EXPECT_TRUE(ConfigOf(*spec, {}).input(1).optional());
+
+  EXPECT_EQ(std::string(ConfigureSpec(*config, Derived()).status().message()),
+            "config.pbtxt: input 'n' is 'optional', but the model has no default for it: remove that, or give the "
+            "model's input an initializer of the same name");
+  EXPECT_EQ(std::string(configure(Tensor::Int64s({2, 1}, std::vector<int64_t>{7, 8})).status().message()),
+            "config.pbtxt: input 'n' is 'optional', but: its default is INT64 [2,1]; one row of INT64 [1] is needed");
+  EXPECT_EQ(std::string(configure(Tensor::Int64s({1, 2}, std::vector<int64_t>{7, 8})).status().message()),
+            "config.pbtxt: input 'n' is 'optional', but: its default has the shape [1,2], and its dims are [1]");
+  EXPECT_FALSE(configure(Tensor::Floats({1, 1}, std::vector<float>{7})).ok());
+}
+
 // Whatever the server reports may stand in a file.
 TEST(ConfigOf, ThePlatformsThatTheServerReportsAreTaken) {
   for (const std::string_view container : kContainers) {

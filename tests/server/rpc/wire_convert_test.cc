@@ -318,6 +318,26 @@ TEST(DecodeInfer, TypedElementsAreCountedInTheRightField) {
   EXPECT_THAT(ErrorOf(none, UnbatchedSpec(DType::kFloat32, {1})), HasSubstr("needs 1 in fp32_contents"));
 }
 
+TEST(DecodeInfer, AnInputWithADefaultMayBeLeftOut) {
+  ModelSpec spec = BatchedSpec();
+  InputDefault value{{2}, 16, {}};
+  for (int i = 0; i < 16 * 8; ++i) value.bytes.push_back(static_cast<std::byte>(i % 16));
+  spec.inputs[1].default_value = std::make_shared<const InputDefault>(std::move(value));
+  ModelInferRequest message;
+  AddInput(message, "X", "FP32", {2, 4});
+  message.add_raw_input_contents(std::string(32, 'x'));
+  const auto decoded = DecodeInfer(message, spec, kNow);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const TensorView& n = decoded->request.inputs[1];
+  EXPECT_EQ(n.dtype, DType::kInt64);
+  EXPECT_THAT(n.shape, ElementsAre(2, 2));
+  ASSERT_EQ(n.bytes.size(), 32u);
+  EXPECT_EQ(n.bytes[17], std::byte{1});
+
+  spec.inputs[1].default_value = nullptr;
+  EXPECT_EQ(ErrorOf(message, spec), "input 'N' of model 'M' is missing");
+}
+
 TEST(DecodeInfer, OutputsAreAsAskedFor) {
   ModelInferRequest message = GoodRequest();
   message.add_outputs()->set_name("Z");
