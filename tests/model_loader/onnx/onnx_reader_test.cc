@@ -377,6 +377,25 @@ TEST(OnnxReaderTest, AMatrixOfWholeNumbersIsOneOfSequences) {
               IsError(StatusCode::kUnimplemented, "operator com.microsoft.LongformerAttention (opset 17"));
 }
 
+// Beside an input of its name, and where it is asked for; else it is a constant, as exporters mean it.
+TEST(OnnxReaderTest, InitializersOfOptionalInputsAreDefaults) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2}).Input("b", {-1, 2}).Floats("b", {1, 2}, {3, 4}).Floats("c", {1, 2}, {5, 6});
+  builder.Node("Add", {"x", "b"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}).Output("y");
+  const std::vector<std::byte> bytes = builder.Bytes();
+  ReadOptions options;
+  for (const char* name : {"b", "c"}) options.ports[name].is_optional = true;
+  const auto constants = ReadOnnx(bytes, options);
+  ASSERT_THAT(constants, IsOk());
+  EXPECT_EQ(constants->inputs.size(), 1u);
+  options.defaults = std::make_shared<InputDefaults>();
+  const auto graph = ReadOnnx(bytes, options);
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_EQ(graph->inputs.size(), 2u);
+  ASSERT_EQ(options.defaults->size(), 1u);
+  EXPECT_EQ(options.defaults->at("b"), Tensor::Floats({1, 2}, std::vector<float>{3, 4}));
+}
+
 TEST(OnnxReaderTest, RefusesGarbage) {
   const auto read = [](const std::string& text) { return ReadOnnx(std::as_bytes(std::span(text))); };
   EXPECT_THAT(read(""), IsError(kInvalid, "not an ONNX model"));
