@@ -11,7 +11,7 @@ void Batch::MakeItems() {
   results.resize(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i]->request;
-    items.push_back({request.inputs, request.rows, &results[i].outputs, &results[i].shapes});
+    items.push_back({request.inputs, request.rows, &results[i].outputs, &results[i].shapes, request.answers});
     rows += request.rows;
   }
 }

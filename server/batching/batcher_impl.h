@@ -70,7 +70,7 @@ class BatcherImpl final : public Batcher {
   void RunBorrowed(Shift& shift) noexcept;
   bool TakeBorrowed(Shift& shift, PendingList& expired, Instant end);
   Status Execute(Batch& batch, int executor);
-  void ExecuteEachAlone(Shift& shift);
+  void ExecuteEachAlone(Shift& shift, const Status& together);
   void EndAll(Batch& batch, const Status& status);
   void RecordSuccess(const Batch& batch, const BatchTimes& times);
   void EndLate();

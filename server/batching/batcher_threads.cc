@@ -47,7 +47,7 @@ void BatcherImpl::RunBatch(Shift& shift) {
   if (status.ok() || count == 1) {
     EndAll(batch, status);
   } else {
-    ExecuteEachAlone(shift);
+    ExecuteEachAlone(shift, status);
   }
   MutexLock lock(mutex_);
   running_ -= batch.work;
@@ -224,15 +224,16 @@ Status BatcherImpl::Execute(Batch& batch, int executor) {
 }
 
 // After a batch has failed: what is wrong with one of its requests, or too much of all together, fails no other. Costs
-// a failing model one run more for each request.
-void BatcherImpl::ExecuteEachAlone(Shift& shift) {
+// a failing model one run more for each request. What has had answers cannot have them again, and ends as all together.
+void BatcherImpl::ExecuteEachAlone(Shift& shift, const Status& together) {
   Batch& alone = shift.alone_;
   for (std::unique_ptr<Pending>& pending : shift.batch_.requests) {
     alone.start = clock_.Now();
     alone.reason = BatchReason::kRetry;
     const bool late = pending->request.deadline <= alone.start;
+    const bool begun = pending->request.answers != nullptr && pending->request.answers->begun();
     alone.requests[0] = std::move(pending);
-    EndAll(alone, late ? late_ : Execute(alone, shift.executor_));
+    EndAll(alone, begun ? together : late ? late_ : Execute(alone, shift.executor_));
   }
 }
 

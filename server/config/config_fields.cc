@@ -129,7 +129,10 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"model_operations", kNoEffect,
      "no library is loaded; a model that needs operators of one is refused by their name"},
     {"model_transaction_policy", kServed, "holds the field below"},
-    {"model_transaction_policy.decoupled", kRefused, "a request has one response; remove it"},
+    {"model_transaction_policy.decoupled", kServed,
+     "requests have any number of answers, which ModelStreamInfer alone can carry; for `identity`, whose "
+     "`repeat_count` "
+     "says how many"},
     {"model_repository_agents", kRefused, "files are loaded as they lie there; remove it, and prepare them before"},
     {"response_cache", kServed, "holds the field below"},
     {"response_cache.enable", kServed,

@@ -16,6 +16,8 @@ using inference::ModelConfig;
 constexpr int64_t kMaxExecuteDelayMs = 60'000;
 constexpr int64_t kMaxBatchTokens = int64_t{1} << 22;
 constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
+constexpr std::string_view kRepeatCountKey = "repeat_count";
+constexpr int64_t kMaxRepeatCount = 1'000'000;
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
 constexpr std::string_view kPrecisionKey = "precision";
@@ -54,6 +56,10 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
     {kExecuteDelayKey, "`identity`", "milliseconds that a batch takes",
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 0, kMaxExecuteDelayMs).status();
+     }},
+    {kRepeatCountKey, "decoupled `identity`", "answers to each request, 1 if not set; each takes `execute_delay_ms`",
+     [](std::string_view key, const std::string& value) {
+       return ParseWhole(key, value, 1, kMaxRepeatCount).status();
      }},
     {kMaxBatchTokensKey, kTokenSequences, "the most tokens that run together",
      [](std::string_view key, const std::string& value) {
@@ -144,6 +150,11 @@ Status CheckParameters(const ModelConfig& config) {
       return InvalidArgument("parameter ", QuotedName(key),
                              " is not known; remove it, or see the page of config.pbtxt");
     }
+    if (key == kRepeatCountKey && !(config.backend() == "identity" && config.model_transaction_policy().decoupled())) {
+      return InvalidArgument("parameter '", key,
+                             "' is for models with `backend: \"identity\"` and `model_transaction_policy { decoupled: "
+                             "true }` only");
+    }
     if (key == kExecuteDelayKey && config.backend() != "identity") {
       return InvalidArgument("parameter '", key, "' is for models with `backend: \"identity\"` only");
     }
@@ -190,6 +201,12 @@ absl::Duration ExecuteDelay(const ModelConfig& config) {
   const auto found = config.parameters().find(std::string(kExecuteDelayKey));
   if (found == config.parameters().end()) return absl::ZeroDuration();
   return absl::Milliseconds(*ParseWhole(kExecuteDelayKey, found->second.string_value(), 0, kMaxExecuteDelayMs));
+}
+
+int64_t RepeatCount(const ModelConfig& config) {
+  const auto found = config.parameters().find(std::string(kRepeatCountKey));
+  if (found == config.parameters().end()) return 1;
+  return *ParseWhole(kRepeatCountKey, found->second.string_value(), 1, kMaxRepeatCount);
 }
 
 }  // namespace swizzle

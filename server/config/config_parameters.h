@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_
 #define SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ Status ApplyQueueParameters(const inference::ModelConfig& config, ModelSpec& spe
 
 // Of an identity model; zero where `config` doesn't say.
 absl::Duration ExecuteDelay(const inference::ModelConfig& config);
+// Answers to each request of a decoupled identity model; 1 where `config` doesn't say.
+int64_t RepeatCount(const inference::ModelConfig& config);
 
 }  // namespace swizzle
 

@@ -74,6 +74,9 @@ Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
   if (config.has_dynamic_batching()) {
     SWIZZLE_RETURN_IF_ERROR(ApplyDynamicBatching(config.dynamic_batching(), spec));
   }
+  if (spec.decoupled && config.response_cache().enable()) {
+    return InvalidArgument("'response_cache' keeps one answer to a request, and this model gives any number; remove it");
+  }
   spec.cache_responses = config.response_cache().enable();
   SWIZZLE_RETURN_IF_ERROR(ApplyMetrics(config, spec));
   return ApplyQueueParameters(config, spec);
@@ -101,6 +104,11 @@ Status SettleBatchDimension(const ModelConfig& config, ModelSpec& spec) {
 }
 
 Status Reconcile(const ModelConfig& config, ModelSpec& spec) {
+  if (config.model_transaction_policy().decoupled()) {
+    return Unimplemented(
+        "'model_transaction_policy.decoupled' is set, but the model gives one answer to a request; "
+        "remove it");
+  }
   SWIZZLE_RETURN_IF_ERROR(SettleBatchDimension(config, spec));
   SWIZZLE_RETURN_IF_ERROR(MatchTensors(config.input(), spec.inputs));
   SWIZZLE_RETURN_IF_ERROR(MatchTensors(config.output(), spec.outputs));
@@ -148,6 +156,7 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
   spec.platform = PlatformOf("identity");
   spec.backend = "identity";
   spec.max_batch_size = config.max_batch_size();
+  spec.decoupled = config.model_transaction_policy().decoupled();
   SWIZZLE_ASSIGN_OR_RETURN(spec.inputs, SpecsOf(config.input()));
   SWIZZLE_ASSIGN_OR_RETURN(spec.outputs, SpecsOf(config.output()));
   SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyDefaults(config.input(), {}, spec), "config.pbtxt"));
@@ -214,6 +223,7 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
   group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
                                                           : inference::ModelInstanceGroup::KIND_CPU);
   if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
+  if (spec.decoupled) config.mutable_model_transaction_policy()->set_decoupled(true);
   *config.mutable_parameters() = given.parameters();
   *config.mutable_model_warmup() = given.model_warmup();
   if (spec.cache_responses) config.mutable_response_cache()->set_enable(true);

@@ -76,6 +76,7 @@ struct ModelSpec {
   int device_count = 1;
   InstanceKind instance_kind = InstanceKind::kAuto;
   bool dynamic_batching = true;  // false: a batch is one request
+  bool decoupled = false;        // requests have any number of answers (AnswerSink)
   std::vector<int64_t> preferred_batch_sizes;
   absl::Duration max_queue_delay = absl::ZeroDuration();
   int64_t max_queue_rows = 1024;                     // see server/batching/admission.h
@@ -114,13 +115,25 @@ struct ModelFacts {
   int dense_fallback_layers = 0;        // sparse weights that run on a dense kernel
 };
 
+// Takes the answers to one request of a decoupled model, whoever it came from. Thread-compatible.
+class AnswerSink {
+ public:
+  virtual ~AnswerSink() = default;
+  // One more answer; its outputs and their shapes are as a BatchItem's. Does not block. False once no more are wanted.
+  virtual bool Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) = 0;
+  // Whether there was an answer: the request cannot be run again.
+  virtual bool begun() const = 0;
+};
+
 // One request of a batch. inputs[i] follows ModelSpec::inputs[i], its shape checked, batch dimension included.
-// The session fills outputs[i] and output_shapes[i] for every ModelSpec::outputs[i].
+// The session fills outputs[i] and output_shapes[i] for every ModelSpec::outputs[i]; a decoupled model's gives its
+// answers to `answers`, as it has them, before Run returns.
 struct BatchItem {
   std::span<const TensorView> inputs;
   int64_t rows = 1;                             // the batch dimension; 1 where max_batch_size is 0
   std::vector<std::string>* outputs = nullptr;  // raw bytes, little-endian
   std::vector<Shape>* output_shapes = nullptr;
+  AnswerSink* answers = nullptr;
 };
 
 // How long the parts of one batch took.

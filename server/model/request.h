@@ -13,6 +13,7 @@
 
 namespace swizzle {
 
+class AnswerSink;
 struct SampledRequest;  // server/tracing
 
 // Move-only. Already validated against the model's specification.
@@ -24,6 +25,7 @@ struct Request {
   int64_t tokens = 0;                            // Model::CheckRequest's
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
+  AnswerSink* answers = nullptr;                 // of a decoupled model; lasts until the request has ended
   Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
   int level = 1;                                 // of priority; 1 is the first to be served
   Instant late_at = Instant::InfiniteFuture();   // not started by then: it goes behind others of its level

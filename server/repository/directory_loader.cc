@@ -95,7 +95,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, config, spec));
     LogNotices(notices);
-    return NewIdentityModel(std::move(spec), ExecuteDelay(config));
+    return NewIdentityModel(std::move(spec), ExecuteDelay(config), RepeatCount(config));
   }
 
   StatusOr<std::shared_ptr<Model>> LoadFile(const std::optional<inference::ModelConfig>& config) {

@@ -34,6 +34,11 @@ uint64_t NumberOf(const std::string& peer) { return std::max<uint64_t>(std::hash
 
 void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
 
+// As Triton calls it.
+void MarkFinal(bool final, inference::ModelInferResponse& message) {
+  (*message.mutable_parameters())["triton_final_response"].set_bool_param(final);
+}
+
 int Decoders() { return std::clamp(AvailableCpus() / 4, 1, 8); }
 
 }  // namespace
@@ -60,12 +65,12 @@ CallUnderWay::~CallUnderWay() {
 }
 
 InferCall::InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-                     int64_t least_bytes)
+                     Carrier carrier)
     : calls_(calls),
       context_(context),
       received_(request),
       start_(calls.clock.Now()),
-      least_bytes_(least_bytes),
+      carrier_(carrier),
       request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {}
 
 void InferCall::Start() {
@@ -90,7 +95,7 @@ Status InferCall::Begin() {
   if (calls_.sampler != nullptr) {
     sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return HeaderOf(context_, name); });
   }
-  SWIZZLE_RETURN_IF_ERROR(Hold(received_.wire_bytes()));
+  SWIZZLE_RETURN_IF_ERROR(Hold(held_, received_.wire_bytes()));
   if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
     Take();
     return absl::OkStatus();
@@ -123,8 +128,14 @@ Status InferCall::Submit() {
     serving_->metrics->RecordRejected(Rejection::kDraining, absl::ZeroDuration());
     return MakeError(StatusCode::kUnavailable, "the server is shutting down");
   }
+  if (spec().decoupled && !carrier_.any_answers) {
+    return Unimplemented("model '", spec().name,
+                         "' is decoupled: a request has any number of answers, and this call takes one; use "
+                         "ModelStreamInfer");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_));
   outputs_ = std::move(decoded.outputs);
+  marks_final_ = decoded.marks_final;
   Request& request = decoded.request;
   SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
   SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
@@ -133,6 +144,7 @@ Status InferCall::Submit() {
   request.deadline = std::min(request.deadline, deadline_);
   request.connection = peer_;
   if (sample_ != nullptr) sample_->Attach(request);
+  if (spec().decoupled) request.answers = this;
   SWIZZLE_ASSIGN_OR_RETURN(
       const Ticket ticket,
       serving_->batcher->Submit(std::move(request), [this](StatusOr<Result> result) { OnResult(std::move(result)); }));
@@ -145,7 +157,7 @@ Status InferCall::Submit() {
 Status InferCall::Read() {
   SWIZZLE_ASSIGN_OR_RETURN(const WireSurvey survey, Survey());
   request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
-  SWIZZLE_RETURN_IF_ERROR(Hold(request_bytes_));
+  SWIZZLE_RETURN_IF_ERROR(Hold(held_, request_bytes_));
   if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
   peer_ = NumberOf(context_.peer());
   SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(peer_, deadline_));
@@ -163,9 +175,9 @@ Status InferCall::Read() {
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
                            repository->Find(request_->model_name(), request_->model_version()));
   if (found == serving_) return absl::OkStatus();
-  model_held_.Clear();
+  held_.model.Clear();
   serving_ = std::move(found);
-  return Hold(request_bytes_);
+  return Hold(held_, request_bytes_);
 }
 
 Status InferCall::CheckModel(std::string_view model) const {
@@ -199,19 +211,19 @@ StatusOr<WireSurvey> InferCall::Survey() {
 }
 
 // Of the connection, the server and, once that is known, the model.
-Status InferCall::Hold(int64_t bytes) {
+Status InferCall::Hold(HeldOfAll& held, int64_t bytes) {
   const RpcLimits& limits = calls_.limits;
-  bytes = std::max(bytes, least_bytes_);
+  bytes = std::max(bytes, carrier_.least_bytes);
   if (connection_ == nullptr && bytes >= ConnectionBytes::kLeastCounted) {
     connection_ = calls_.connections.Of(context_.peer());
   }
-  if (connection_ != nullptr && !connection_held_.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
+  if (connection_ != nullptr && !held.connection.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
     return NoRoom("the connection", *connection_, limits.max_connection_inflight_bytes);
   }
-  if (!held_.Hold(calls_.inflight, bytes, limits.max_inflight_bytes)) {
+  if (!held.server.Hold(calls_.inflight, bytes, limits.max_inflight_bytes)) {
     return NoRoom("the server", calls_.inflight, limits.max_inflight_bytes);
   }
-  if (serving_ == nullptr || model_held_.Hold(serving_->inflight, bytes, limits.max_model_inflight_bytes)) {
+  if (serving_ == nullptr || held.model.Hold(serving_->inflight, bytes, limits.max_model_inflight_bytes)) {
     return absl::OkStatus();
   }
   return NoRoom(Concat("model '", spec().name, "'"), serving_->inflight, limits.max_model_inflight_bytes);
@@ -219,10 +231,10 @@ Status InferCall::Hold(int64_t bytes) {
 
 // Likewise, room or not: the bytes are there.
 void InferCall::HoldAnyway(int64_t bytes) {
-  bytes = std::max(bytes, least_bytes_);
-  held_.HoldAnyway(calls_.inflight, bytes);
-  if (connection_ != nullptr) connection_held_.HoldAnyway(*connection_, bytes);
-  model_held_.HoldAnyway(serving_->inflight, bytes);
+  bytes = std::max(bytes, carrier_.least_bytes);
+  held_.server.HoldAnyway(calls_.inflight, bytes);
+  if (connection_ != nullptr) held_.connection.HoldAnyway(*connection_, bytes);
+  held_.model.HoldAnyway(serving_->inflight, bytes);
 }
 
 Status InferCall::NoRoom(const std::string& whose, const InflightBytes& account, int64_t most) {
@@ -236,11 +248,12 @@ Status InferCall::NoRoom(const std::string& whose, const InflightBytes& account,
 Status InferCall::CheckResponse(const Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
                            ResponseBytes(spec(), request, outputs_, calls_.limits.max_response_bytes));
-  return Hold(request_bytes_ + bytes);
+  return Hold(held_, request_bytes_ + bytes);
 }
 
 void InferCall::OnResult(StatusOr<Result> result) {
   Status status = result.status();
+  if (status.ok()) status = emitted_;
   if (status.ok() && deadline_ <= calls_.clock.Now()) {
     status = absl::DeadlineExceededError("the request's deadline passed while it ran");
   }
@@ -249,15 +262,52 @@ void InferCall::OnResult(StatusOr<Result> result) {
 }
 
 Status InferCall::Write(Result result) {
-  SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
-  SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
+  if (spec().decoupled) {
+    if (!marks_final_) return absl::OkStatus();
+    outputs_.clear();
+  } else {
+    SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
+    SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
+  }
   const int64_t bytes = BytesOf(result);
   HoldAnyway(request_bytes_ + bytes);
   auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
   EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
-  Answer(*message);
+  if (marks_final_) MarkFinal(true, *message);
+  Answer(*message, nullptr);
   DropRequest();
   HoldAnyway(bytes);
+  return absl::OkStatus();
+}
+
+bool InferCall::Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) {
+  if (!emitted_.ok()) return false;
+  if (cancelled_.load(std::memory_order_relaxed)) {
+    emitted_ = absl::CancelledError("the request was cancelled while it ran");
+  } else {
+    emitted_ = Contain("write an answer", [&] {
+      Result result;
+      result.outputs = std::move(outputs);
+      result.shapes = std::move(shapes);
+      return WriteOneOfMany(std::move(result));
+    });
+  }
+  return emitted_.ok();
+}
+
+// One that more may follow. Whoever reads them too slowly has no room for the next.
+Status InferCall::WriteOneOfMany(Result result) {
+  constexpr int64_t kBesideOutputs = 512;
+  SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
+  SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
+  auto held = std::make_unique<HeldOfAll>();
+  SWIZZLE_RETURN_IF_ERROR(Hold(*held, BytesOf(result) + kBesideOutputs));
+  begun_ = true;
+  inference::ModelInferResponse message;
+  EncodeInfer(*request_, spec(), outputs_, std::move(result), message);
+  message.clear_parameters();  // times, which only the end knows
+  if (marks_final_) MarkFinal(false, message);
+  Answer(message, std::move(held));
   return absl::OkStatus();
 }
 

@@ -88,13 +88,18 @@ class MessageMemory {
   google::protobuf::Arena arena_ = google::protobuf::Arena(first_.data(), first_.size());
 };
 
+// What a request or an answer holds of all accounts of bytes in flight. The model's is given back before the model is.
+struct HeldOfAll {
+  HeldBytes server, model, connection;
+};
+
 // What brings requests derives from it, and hears of the answer. A message is looked at before it is parsed
 // (wire_survey.h). Large and compressed ones are read on threads of their own, so that gRPC's go on with others. The
 // request's message, into which the batcher's request holds views, lives until that has its result.
 //
 // Deletes itself once all have let go of it: who made it, and whoever decodes it. It has to be held while Start or
 // Cancel runs. Thread-safe.
-class InferCall {
+class InferCall : private AnswerSink {
  public:
   InferCall(const InferCall&) = delete;
   InferCall& operator=(const InferCall&) = delete;
@@ -111,13 +116,19 @@ class InferCall {
   }
 
  protected:
-  // `context` and `request` outlive this. The accounts of bytes in flight hold `least_bytes` of it at least.
-  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-            int64_t least_bytes = 0);
-  virtual ~InferCall() = default;
+  // What brings the request.
+  struct Carrier {
+    int64_t least_bytes = 0;   // that the accounts of bytes in flight hold of it
+    bool any_answers = false;  // it takes any number of answers, rather than one
+  };
 
-  // Keeps the answer's bytes, which it may take out of `message`; End follows.
-  virtual void Answer(inference::ModelInferResponse& message) = 0;
+  // `context` and `request` outlive this.
+  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request, Carrier carrier);
+  ~InferCall() override = default;
+
+  // Keeps the bytes of an answer, which it may take out of `message`, and what it holds until it is sent: null where
+  // the request's own accounts have it.
+  virtual void Answer(inference::ModelInferResponse& message, std::unique_ptr<HeldOfAll> held) = 0;
   // The request is over, exactly once, and counted. The last thing done with it.
   virtual void End(const Status& status) = 0;
 
@@ -139,21 +150,24 @@ class InferCall {
   Status CheckModel(std::string_view model) const;
   StatusOr<MessageLimits> LimitsFor(std::string_view model);
   StatusOr<WireSurvey> Survey();
-  Status Hold(int64_t bytes);
+  Status Hold(HeldOfAll& held, int64_t bytes);
   void HoldAnyway(int64_t bytes);
   Status NoRoom(const std::string& whose, const InflightBytes& account, int64_t most);
   Status CheckResponse(const Request& request);
   void OnResult(StatusOr<Result> result);
   Status Write(Result result);
+  bool Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) override;
+  bool begun() const override { return begun_; }
+  Status WriteOneOfMany(Result result);
   void DropRequest();
   void Conclude(const Status& status);
 
   ReceivedMessage received_;
   const Instant start_;
-  const int64_t least_bytes_;
+  const Carrier carrier_;
   std::shared_ptr<ServingModel> serving_;      // null until the message names one
   std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
-  HeldBytes held_, model_held_, connection_held_;
+  HeldOfAll held_;
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* request_;  // null once the answer is written
   int64_t request_bytes_ = 0;
@@ -162,6 +176,9 @@ class InferCall {
   std::vector<RequestedOutput> outputs_;
   std::unique_ptr<SampledRequest> sample_;  // null: it is neither logged nor traced
   bool parsed_ = false, malformed_ = false;
+  bool marks_final_ = false;        // DecodedInfer's
+  bool begun_ = false;              // there was an answer of many
+  Status emitted_;                  // what was wrong with one of them
   std::atomic<Ticket> ticket_ = 0;  // 0 is never a ticket
   std::atomic<bool> cancelled_ = false;
   std::atomic<int> owners_ = 1;

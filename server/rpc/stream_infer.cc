@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "server/rpc/failed_stream.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
 
@@ -23,6 +24,12 @@ bool AsksForStatus(const grpc::CallbackServerContext& context) {
   const auto found = metadata.find("triton_grpc_error");
   return found != metadata.end() && found->second == "true";
 }
+
+// An answer until it is written.
+struct Unsent {
+  ByteBuffer bytes;
+  std::unique_ptr<HeldOfAll> held;
+};
 
 // One call. What its requests are doing is guarded by its mutex; gRPC is told what to do under it, too, but Finish,
 // after which this may be gone. Deletes itself when gRPC is done with it, which is after all requests have ended.
@@ -75,7 +82,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>
   void Abandon(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Write(ByteBuffer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write(Streamed& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(Streamed& first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Streamed* NextUnwanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -91,7 +98,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>
 
   Mutex mutex_;
   std::deque<Streamed*> open_ ABSL_GUARDED_BY(mutex_);  // in order; each is held
-  ByteBuffer written_ ABSL_GUARDED_BY(mutex_);
+  Unsent written_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false, writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;    // nothing is read any more
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is written any more
@@ -110,7 +117,7 @@ class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
  public:
   Streamed(StreamInfer& stream, ByteBuffer received)
       : ReceivedBuffer{std::move(received)},
-        InferCall(stream.calls_, stream.context_, bytes, kLeastRequestBytes),
+        InferCall(stream.calls_, stream.context_, bytes, {.least_bytes = kLeastRequestBytes, .any_answers = true}),
         stream_(stream) {}
 
   // Guarded by the stream's mutex.
@@ -118,36 +125,51 @@ class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
   bool unwanted = false;     // it is cancelled, or about to be
   bool ends_stream = false;  // with `status`, which it ended with
   Status status;
-  ByteBuffer answer;  // until it is written
+  std::deque<Unsent> answers;
 
  private:
-  void Answer(inference::ModelInferResponse& message) override { SerializeStreamInfer(message, written_); }
+  void Answer(inference::ModelInferResponse& message, std::unique_ptr<HeldOfAll> held) override {
+    Unsent answer;
+    SerializeStreamInfer(message, answer.bytes);
+    answer.held = std::move(held);
+    const Turn turn(stream_);
+    answers.push_back(std::move(answer));
+  }
 
   void End(const Status& its) override {
-    const bool ends = !its.ok() && (malformed() || stream_.errors_end_it_);
+    bool ends = !its.ok() && (malformed() || stream_.errors_end_it_);
+    Unsent error;
     if (!its.ok() && !ends) {
-      Contain("write the error", [&] {
-        WriteError(its);
-        return absl::OkStatus();
-      }).IgnoreError();
+      ends = !Contain("write the error", [&] {
+                error.bytes = ErrorMessage(its);
+                return absl::OkStatus();
+              }).ok();
     }
     const Turn turn(stream_);
     ended = true;
     status = its;
-    ends_stream = ends || !written_.Valid();
-    answer.Swap(&written_);
+    ends_stream = ends || !Keep(error);
   }
 
-  void WriteError(const Status& its) {
+  ByteBuffer ErrorMessage(const Status& its) const {
     inference::ModelStreamInferResponse error;
     error.set_error_message(std::string(its.message()));
     error.mutable_infer_response()->set_id(Id());
-    ByteBuffer serialized = Serialize(error);
-    written_.Swap(&serialized);
+    return Serialize(error);
+  }
+
+  // Under the lock; whether there is memory for it, where there is an error to send.
+  bool Keep(Unsent& error) {
+    if (!error.bytes.Valid()) return true;
+    return Contain("keep the error",
+                   [&] {
+                     answers.push_back(std::move(error));
+                     return absl::OkStatus();
+                   })
+        .ok();
   }
 
   StreamInfer& stream_;
-  ByteBuffer written_;  // until the request has ended
 };
 
 // Requests whose answers nobody will read are cancelled without the lock: they end meanwhile, which takes it.
@@ -205,21 +227,24 @@ void StreamInfer::ReadNext() {
   StartRead(&read_);
 }
 
-// The answer of the first request, if it is there; what is answered goes.
+// What there is of the first request's answers; it goes once it has had all.
 void StreamInfer::WriteNext() {
-  while (!writing_ && !open_.empty() && open_.front()->ended) {
+  while (!writing_ && !open_.empty()) {
     Streamed& first = *open_.front();
+    if (!abandoned_ && !first.answers.empty()) return Write(first);
+    first.answers.clear();
+    if (!first.ended) return;
     if (!abandoned_ && first.ends_stream) Abandon(first.status);
-    if (!abandoned_ && first.answer.Valid()) return Write(first.answer);
     Drop(first);
   }
 }
 
-void StreamInfer::Write(ByteBuffer& answer) {
+void StreamInfer::Write(Streamed& first) {
   writing_ = true;
-  written_.Swap(&answer);
+  written_ = std::move(first.answers.front());
+  first.answers.pop_front();
   calls_.responses.Start(sending_, [this] { context_.TryCancel(); });
-  StartWrite(&written_);
+  StartWrite(&written_.bytes);
 }
 
 void StreamInfer::Drop(Streamed& first) {
@@ -268,7 +293,7 @@ void StreamInfer::OnWriteDone(bool ok) {
   calls_.responses.Stop(sending_);
   const Turn turn(*this);
   writing_ = false;
-  written_.Clear();
+  written_ = Unsent();
   if (!ok) Abandon(absl::CancelledError("the client is gone"));
 }
 
@@ -280,13 +305,6 @@ void StreamInfer::OnCancel() {
   const Turn turn(*this);
   Abandon(absl::CancelledError("the call was cancelled"));
 }
-
-// A stream that ends at once; deletes itself.
-class FailedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
- public:
-  explicit FailedStream(const Status& status) { Finish(ToGrpc(status)); }
-  void OnDone() override { delete this; }
-};
 
 }  // namespace
 

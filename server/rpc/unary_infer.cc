@@ -1,6 +1,7 @@
 #include "server/rpc/unary_infer.h"
 
 #include <atomic>
+#include <memory>
 
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
@@ -13,7 +14,7 @@ class UnaryInfer final : public grpc::ServerUnaryReactor, public InferCall {
  public:
   UnaryInfer(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
              grpc::ByteBuffer& response)
-      : InferCall(calls, context, request), under_way_(calls, context), response_(response) {}
+      : InferCall(calls, context, request, {}), under_way_(calls, context), response_(response) {}
 
   void OnCancel() override {
     Cancel();
@@ -33,7 +34,7 @@ class UnaryInfer final : public grpc::ServerUnaryReactor, public InferCall {
   bool InternalInlineable() override { return answered_.load(std::memory_order_relaxed) && !sending_.ending(); }
 
  private:
-  void Answer(inference::ModelInferResponse& message) override {
+  void Answer(inference::ModelInferResponse& message, std::unique_ptr<HeldOfAll>) override {
     SerializeInfer(message, response_);
     answer_written_ = true;
   }

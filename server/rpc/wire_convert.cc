@@ -76,11 +76,18 @@ Status ReadScheduling(const Parameters& parameters, const ModelSpec& spec, Insta
 
 // Parameters without a meaning here are the client's own and are let pass, unless they would change what is computed.
 // Those of sequences (sequence_id and its like) change nothing of a model that keeps no state, as in Triton.
-Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, Request& request) {
+Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, DecodedInfer& decoded) {
   for (const auto& [key, value] : parameters) {
-    if (StartsWith(key, "triton_")) return InvalidArgument("parameter ", QuotedName(key), " is not known");
+    if (key == "triton_enable_empty_final_response") {
+      if (value.parameter_choice_case() != InferParameter::kBoolParam) {
+        return InvalidArgument("parameter '", key, "' must be true or false");
+      }
+      decoded.marks_final = value.bool_param();
+    } else if (StartsWith(key, "triton_")) {
+      return InvalidArgument("parameter ", QuotedName(key), " is not known");
+    }
   }
-  return ReadScheduling(parameters, spec, now, request);
+  return ReadScheduling(parameters, spec, now, decoded.request);
 }
 
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
@@ -133,7 +140,7 @@ class Decoder {
   Decoder(const ModelInferRequest& message, const ModelSpec& spec) : message_(message), spec_(spec) {}
 
   StatusOr<DecodedInfer> Decode(Instant now) {
-    SWIZZLE_RETURN_IF_ERROR(ReadParameters(message_.parameters(), spec_, now, decoded_.request));
+    SWIZZLE_RETURN_IF_ERROR(ReadParameters(message_.parameters(), spec_, now, decoded_));
     SWIZZLE_RETURN_IF_ERROR(CheckContentsKind());
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
     SWIZZLE_RETURN_IF_ERROR(ReadOutputs());

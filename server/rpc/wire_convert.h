@@ -21,6 +21,7 @@ namespace swizzle {
 struct DecodedInfer {
   Request request;                       // deadline and late_at: of the parameter `timeout` alone
   std::vector<RequestedOutput> outputs;  // in the order of the response
+  bool marks_final = false;  // the last answer is to say that it is, and of decoupled models there is an empty one
 };
 
 // `message` must outlive the request. `now` is when `timeout` starts to count.

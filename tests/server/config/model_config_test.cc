@@ -57,7 +57,6 @@ TEST(ParseModelConfig, WhatIsRefusedSaysWhatToDoInstead) {
        "sequence_batching", "give the model its state as an input"},
       {"platform: 'ensemble' ensemble_scheduling { step { model_name: 'a' input_map { key: 'x' value: 'y' } } }",
        "ensemble_scheduling", "merge them into one ONNX model"},
-      {"model_transaction_policy { decoupled: true }", "model_transaction_policy.decoupled", "one response"},
       {"model_repository_agents { agents { name: 'checksum' } }", "model_repository_agents", "prepare them before"},
   };
   for (const auto& test : cases) {
@@ -112,6 +111,16 @@ TEST(ParseModelConfig, WhatChangesNothingIsAcceptedWithOneNoticeEach) {
     ASSERT_EQ(notices.size(), 1u) << test.text;
     EXPECT_EQ(notices[0].field, test.field);
     EXPECT_FALSE(notices[0].why.empty());
+  }
+}
+
+TEST(ParseModelConfig, OnlyDecoupledIdentitiesRepeat) {
+  const std::string repeats = "parameters { key: 'repeat_count' value { string_value: '3' } } ";
+  const std::string decoupled = "model_transaction_policy { decoupled: true } ";
+  EXPECT_TRUE(ParseModelConfig(repeats + decoupled + "backend: 'identity'", "m").ok());
+  for (const std::string& text : {repeats + decoupled, repeats + "backend: 'identity'"}) {
+    EXPECT_THAT(std::string(ParseModelConfig(text, "m").status().message()),
+                testing::HasSubstr("parameter 'repeat_count' is for models with `backend: \"identity\"` and"));
   }
 }
 

@@ -96,5 +96,46 @@ TEST(IdentityModelTest, RefusesOutputsThatAreNotItsInputs) {
   EXPECT_THAT(Refusal(IdentitySpec(), absl::Milliseconds(-1)), HasSubstr("must not be negative"));
 }
 
+class RecordedAnswers final : public AnswerSink {
+ public:
+  explicit RecordedAnswers(size_t most) : most_(most) {}
+  bool Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) override {
+    outputs_.push_back(std::move(outputs));
+    shapes_.push_back(std::move(shapes));
+    return outputs_.size() < most_;
+  }
+  bool begun() const override { return !outputs_.empty(); }
+  const std::vector<std::vector<std::string>>& outputs() const { return outputs_; }
+  const std::vector<std::vector<Shape>>& shapes() const { return shapes_; }
+
+ private:
+  const size_t most_;
+  std::vector<std::vector<std::string>> outputs_;
+  std::vector<std::vector<Shape>> shapes_;
+};
+
+TEST(IdentityModelTest, ADecoupledOneAnswersUntilNobodyWantsMore) {
+  ModelSpec spec = IdentitySpec();
+  spec.decoupled = true;
+  auto model = NewIdentityModel(spec, absl::ZeroDuration(), 3);
+  ASSERT_TRUE(model.ok());
+  auto session = *(*model)->NewSession(Clock::Real());
+  EXPECT_FALSE(session->RunsAtOnce());
+  const std::string bytes = "abcd";
+  const std::vector<TensorView> inputs(spec.inputs.size(),
+                                       {spec.inputs[0].dtype, {1, 1}, std::as_bytes(std::span(bytes))});
+  RecordedAnswers all(10), one(1);
+  std::vector<BatchItem> batch(2);
+  batch[0].inputs = batch[1].inputs = inputs;
+  batch[0].answers = &all;
+  batch[1].answers = &one;
+  BatchTimes times;
+  ASSERT_TRUE(session->Run(batch, times).ok());
+  EXPECT_EQ(all.outputs().size(), 3u);
+  EXPECT_EQ(all.outputs()[2], std::vector<std::string>(inputs.size(), bytes));
+  EXPECT_EQ(all.shapes()[2][0], (Shape{1, 1}));
+  EXPECT_EQ(one.outputs().size(), 1u);
+}
+
 }  // namespace
 }  // namespace swizzle

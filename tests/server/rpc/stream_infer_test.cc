@@ -20,6 +20,10 @@ class StreamInferTest : public ServedModels {
   StreamInferTest() {
     directory_.Write("echo/config.pbtxt", IdentityConfig());
     directory_.Write("other/config.pbtxt", IdentityConfig());
+    directory_.Write("many/config.pbtxt",
+                     IdentityConfig("TYPE_FP32", "[4]",
+                                    "max_batch_size: 8 dynamic_batching { } model_transaction_policy { decoupled: true "
+                                    "} parameters { key: 'repeat_count' value { string_value: '100000' } }"));
     directory_.Write("large/config.pbtxt", IdentityConfig("TYPE_FP32", "[1048576]", "max_batch_size: 8"));
   }
 
@@ -264,6 +268,26 @@ TEST_F(StreamInferTest, StreamsEndInOrderBeforeTheirConnectionDoes) {
   const grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(status.error_message(), "the connection is as old as it may be; open another stream");
+}
+
+// Answers that are not read have room to a bound; then their request ends, and no other's.
+TEST_F(StreamInferTest, AnswersThatNobodyReadsAreBounded) {
+  ServerOptions options;
+  options.rpc.max_connection_inflight_bytes = 1 << 20;
+  Serve(options);
+  Stream stream(*stub_);
+  ASSERT_TRUE(stream.Send(InferRequest("many"), "m"));
+  ASSERT_TRUE(stream.Send(InferRequest("echo"), "e"));
+  Await([&] {
+    return MetricsHave("swizzle_requests_total{code=\"RESOURCE_EXHAUSTED\",model=\"many\",version=\"1\"} 1");
+  });
+  int answers = 0;
+  std::string next;
+  while ((next = stream.Next()) == "m") ++answers;
+  EXPECT_GT(answers, 100);
+  EXPECT_LT(answers, 100000);
+  EXPECT_THAT(next, HasSubstr("m: the connection has requests and responses of"));
+  EXPECT_EQ(stream.Next(), "e");
 }
 
 // Whoever does not read is not read from, and then ended.
