@@ -207,7 +207,13 @@ Status Server::Listen(const ServerOptions& options) {
       [this](const std::string& peer) { return grpc_->ReceivedBytes(peer); }, Clock::Real());
   connection_ends_ = std::make_unique<ConnectionEnds>(limits, Clock::Real());
   const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
-  SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, {service_.get(), &health_}, closed,
+  reflection_ = std::make_unique<ReflectionServices>(service_->calls());
+  const std::vector<ServedService> services = {
+      service_.get(),
+      &health_,
+      {&reflection_->v1(), grpc::reflection::v1::ServerReflection::service_full_name()},
+      {&reflection_->v1alpha(), grpc::reflection::v1alpha::ServerReflection::service_full_name()}};
+  SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, services, closed,
                                                       {certificates_.get(), {authorization_.get()}}));
   SWIZZLE_RETURN_IF_ERROR(ListenForOrders(options, limits));
   memory_limit_ = MemoryLimitOf(options);

@@ -30,6 +30,7 @@
 #include "server/rpc/grpc_listener.h"
 #include "server/rpc/health.h"
 #include "server/rpc/inference_service.h"
+#include "server/rpc/reflection.h"
 #include "server/security/authorization.h"
 #include "server/security/tls_certificates.h"
 #include "server/shutdown_signals.h"
@@ -113,6 +114,7 @@ class Server {
   HealthService health_;
   std::unique_ptr<RequestSampler> sampler_;  // null: no request is logged or traced; before the service that asks it
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<ReflectionServices> reflection_;
   std::unique_ptr<ControlService> control_service_;  // null, as control_, where there are no orders
   std::unique_ptr<ConnectionEnds> connection_ends_;
   std::unique_ptr<DeviceWatch> watch_;     // null where models run on the CPU

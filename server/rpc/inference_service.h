@@ -63,6 +63,7 @@ class InferenceService final : public UnservedMethods {
   // Peers whose connections have too many calls, or cancelled too many, since this was asked last.
   std::vector<std::string> TakeGreedyPeers();
   const InferCalls& calls() const { return calls_; }
+  InferCalls& calls() { return calls_; }
 
   Unary* ServerLive(Context* context, const Bytes* request, Bytes* response) override;
   Unary* ServerReady(Context* context, const Bytes* request, Bytes* response) override;
