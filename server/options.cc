@@ -9,6 +9,7 @@
 
 #include "kernels/devices.h"
 #include "model_loader/plan/choose/plan_options.h"
+#include "server/net/listening_socket.h"
 #include "server/shutdown_signals.h"
 
 namespace swizzle {
@@ -43,6 +44,10 @@ std::string CheckEndpoint(const std::string& url) {
   return CheckAddress(address).empty() && !address.ends_with(":0") ? "" : wrong;
 }
 
+std::string CheckGrpcAddress(const std::string& address) {
+  return UnixPath(address).empty() ? CheckAddress(address) : "";
+}
+
 // Where the server listens and what it serves.
 void AddServing(CLI::App& app, ServerOptions& options) {
   app.add_option(
@@ -51,10 +56,11 @@ void AddServing(CLI::App& app, ServerOptions& options) {
          "for others")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  app.add_option("--grpc-address", options.grpc_address, "Where gRPC listens; port 0 takes a free one")
+  app.add_option("--grpc-address", options.grpc_address,
+                 "Where gRPC listens; port 0 takes a free one; unix:PATH is a socket for clients on this host")
       ->type_name("HOST:PORT")
       ->capture_default_str()
-      ->check(CheckAddress);
+      ->check(CheckGrpcAddress);
   app.add_option("--metrics-address", options.metrics_address, "Where /metrics, /livez, /readyz and /startupz listen")
       ->type_name("HOST:PORT")
       ->capture_default_str()

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "server/net/unix_peers.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -42,6 +43,7 @@ tcp_info InfoOf(int descriptor) {
 
 // As gRPC writes it, but for the brackets, which that escapes.
 std::string PeerOf(int descriptor) {
+  if (std::string local = UnixPeerOf(descriptor); !local.empty()) return local;
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   std::array<char, INET6_ADDRSTRLEN> text = {};
@@ -94,7 +96,7 @@ void ConnectionAcceptor::Stop() {
   const uint64_t one = 1;
   SWIZZLE_CHECK(write(stop_.get(), &one, sizeof(one)) == sizeof(one));
   thread_.join();
-  socket_.descriptor = FileDescriptor();
+  socket_ = ListeningSocket();
 }
 
 ConnectionAcceptor::Counts ConnectionAcceptor::counts() const {
@@ -187,6 +189,7 @@ size_t ConnectionAcceptor::ForgetClosed() {
       known.gone = InodeOf(known.descriptor) != known.inode;
       if (!known.gone) {
         known.looked_at = now;
+        if (known.peer.starts_with("unix")) continue;  // nobody counts what comes on it
         known.silence = absl::Milliseconds(info.tcpi_last_data_recv);
         known.received = static_cast<int64_t>(info.tcpi_bytes_received);
       } else if (closed_ != nullptr) {

@@ -38,7 +38,7 @@ class ConnectionAcceptor {
     std::string peer;        // its other end
     absl::Duration age;      // since it was accepted, until it was noticed
     absl::Duration silence;  // since anything had come
-    int64_t received = 0;    // bytes
+    int64_t received = 0;    // bytes; of Unix sockets none are counted
     bool ended = false;      // by End
   };
 
@@ -52,8 +52,8 @@ class ConnectionAcceptor {
   void Stop();
 
   Counts counts() const;
-  // Ends the connection with this other end, "ipv4:1.2.3.4:5" or "ipv6:[::1]:5": whoever took it sees an error, and
-  // nothing of what the client has sent besides. False if there is none that was not ended before.
+  // Ends the connection with this other end, "ipv4:1.2.3.4:5", "ipv6:[::1]:5" or UnixPeerOf's: whoever took it sees an
+  // error, and nothing of what the client has sent besides. False if there is none that was not ended before.
   bool End(const std::string& peer);
   // Ends all in order: what was written comes to the clients, then the end. Whoever took one sees an error where it
   // writes more. Not counted.

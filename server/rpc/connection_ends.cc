@@ -22,7 +22,8 @@ bool Reached(absl::Duration time, absl::Duration limit) {
 
 ConnectionEnd WhyEnded(const ConnectionAcceptor::Closed& closed, absl::Duration without_call, bool in_books,
                        const RpcLimits& limits) {
-  const bool opened = in_books && closed.received >= kOpeningBytes;
+  const bool counts_bytes = !closed.peer.starts_with("unix");
+  const bool opened = in_books && (!counts_bytes || closed.received >= kOpeningBytes);
   if (!opened && Reached(closed.age, limits.handshake_timeout)) {
     return ConnectionEnd::kHandshake;
   }
