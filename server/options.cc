@@ -287,6 +287,15 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
                      "left");
   AddNumber<int64_t>(app, "--response-cache-bytes", options.response_cache_bytes, "BYTES", 0, kMaxBytes,
                      "Memory for answers that are kept, of models whose configuration asks for it; 0: none are");
+  app.add_option(
+         "--shared-memory-prefix", options.rpc.shared_memory_prefix,
+         "Clients on this host may have tensors in shared memory (/dev/shm) whose name begins so; empty: none may")
+      ->type_name("PREFIX")
+      ->check([](const std::string& name) {
+        return name.find('/') == std::string::npos ? "" : "a name in /dev/shm has no slash";
+      });
+  AddNumber<int64_t>(app, "--shared-memory-bytes", options.rpc.shared_memory_bytes, "BYTES", 0, kMaxBytes,
+                     "Shared memory that may be registered at once");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},

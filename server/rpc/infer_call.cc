@@ -51,6 +51,7 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       responses(all_limits.response_timeout, of_server),
       cancelled(4 * int64_t{all_limits.max_streams}, of_server),
       unfinished(2 * int64_t{all_limits.max_streams}),
+      shared_memory(all_limits.shared_memory_prefix, all_limits.shared_memory_bytes),
       decoders(Decoders()) {}
 
 CallUnderWay::CallUnderWay(InferCalls& calls, const grpc::CallbackServerContext& context) : calls_(calls) {
@@ -133,9 +134,15 @@ Status InferCall::Submit() {
                          "' is decoupled: a request has any number of answers, and this call takes one; use "
                          "ModelStreamInfer");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_));
+  SWIZZLE_RETURN_IF_ERROR(HoldShared());
+  SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_, &calls_.shared_memory));
   outputs_ = std::move(decoded.outputs);
   marks_final_ = decoded.marks_final;
+  shared_outputs_ = std::move(decoded.shared_outputs);
+  if (spec().decoupled && !shared_outputs_.empty()) {
+    return InvalidArgument("model '", spec().name,
+                           "' is decoupled: its answers would overwrite each other in shared memory");
+  }
   Request& request = decoded.request;
   SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
   SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
@@ -244,6 +251,19 @@ Status InferCall::NoRoom(const std::string& whose, const InflightBytes& account,
                    " bytes in flight, and takes at most ", most, "; try again later");
 }
 
+// Inputs in shared memory are copied, and count like those in messages.
+Status InferCall::HoldShared() {
+  const int64_t shared = SharedInputBytes(*request_);
+  if (shared == 0) return absl::OkStatus();
+  if (const int64_t most = calls_.limits.max_message_bytes; shared > most) {
+    Count(calls_.refused.too_large);
+    return MakeError(StatusCode::kResourceExhausted, "the request has inputs of ", shared,
+                     " bytes in shared memory, and this server takes at most ", most);
+  }
+  request_bytes_ += shared;
+  return Hold(held_, request_bytes_);
+}
+
 // Before anything is computed: a response that cannot be sent, or has no room.
 Status InferCall::CheckResponse(const Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
@@ -269,15 +289,45 @@ Status InferCall::Write(Result result) {
     SWIZZLE_RETURN_IF_ERROR(Classify(spec(), outputs_, result));
     SWIZZLE_RETURN_IF_ERROR(CheckResult(spec(), result, outputs_, calls_.limits.max_response_bytes));
   }
+  SWIZZLE_RETURN_IF_ERROR(WriteShared(result));
   const int64_t bytes = BytesOf(result);
   HoldAnyway(request_bytes_ + bytes);
   auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
   EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
+  NameShared(*message);
   if (marks_final_) MarkFinal(true, *message);
   Answer(*message, nullptr);
   DropRequest();
   HoldAnyway(bytes);
   return absl::OkStatus();
+}
+
+// What is written there leaves the message; its output stays in it, empty, as Triton has it.
+Status InferCall::WriteShared(Result& result) {
+  for (size_t i = 0; i < shared_outputs_.size(); ++i) {
+    const SharedBytes& shared = shared_outputs_[i];
+    if (shared.region == nullptr) continue;
+    std::string& output = result.outputs[outputs_[i].index];
+    if (static_cast<int64_t>(output.size()) > shared.bytes) {
+      return InvalidArgument("output '", spec().outputs[outputs_[i].index].name, "' of model '", spec().name, "' has ",
+                             output.size(), " bytes, and its place in shared memory ", shared.bytes);
+    }
+    SWIZZLE_RETURN_IF_ERROR(shared.region->Write(shared.offset, std::as_bytes(std::span(output))));
+    shared_outputs_[i].bytes = static_cast<int64_t>(output.size());
+    output = std::string();
+  }
+  return absl::OkStatus();
+}
+
+void InferCall::NameShared(inference::ModelInferResponse& message) const {
+  for (size_t i = 0; i < shared_outputs_.size(); ++i) {
+    const SharedBytes& shared = shared_outputs_[i];
+    if (shared.region == nullptr) continue;
+    auto& parameters = *message.mutable_outputs(static_cast<int>(i))->mutable_parameters();
+    parameters["shared_memory_region"].set_string_param(shared.name);
+    parameters["shared_memory_byte_size"].set_int64_param(shared.bytes);
+    if (shared.offset != 0) parameters["shared_memory_offset"].set_int64_param(shared.offset);
+  }
 }
 
 bool InferCall::Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) {

@@ -26,6 +26,7 @@
 #include "server/rpc/requested_output.h"
 #include "server/rpc/response_watch.h"
 #include "server/rpc/rpc_limits.h"
+#include "server/rpc/shared_memory.h"
 #include "server/rpc/wire_survey.h"
 #include "server/security/authorization.h"
 #include "server/threading/clock.h"
@@ -61,6 +62,7 @@ struct InferCalls {
   CancelledCalls cancelled;
   UnfinishedCalls unfinished;  // of connections, while there are many
   InferStreams streams;
+  SharedRegions shared_memory;
   RequestSampler* sampler = nullptr;  // null: no request is logged or traced
   TaskThreads decoders;               // last: they use all of the above
 };
@@ -156,6 +158,9 @@ class InferCall : private AnswerSink {
   Status CheckResponse(const Request& request);
   void OnResult(StatusOr<Result> result);
   Status Write(Result result);
+  Status HoldShared();
+  Status WriteShared(Result& result);
+  void NameShared(inference::ModelInferResponse& message) const;
   bool Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) override;
   bool begun() const override { return begun_; }
   Status WriteOneOfMany(Result result);
@@ -174,7 +179,8 @@ class InferCall : private AnswerSink {
   uint64_t peer_ = 0;  // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();
   std::vector<RequestedOutput> outputs_;
-  std::unique_ptr<SampledRequest> sample_;  // null: it is neither logged nor traced
+  std::unique_ptr<SampledRequest> sample_;   // null: it is neither logged nor traced
+  std::vector<SharedBytes> shared_outputs_;  // of outputs_; empty where none is in shared memory
   bool parsed_ = false, malformed_ = false;
   bool marks_final_ = false;        // DecodedInfer's
   bool begun_ = false;              // there was an answer of many

@@ -136,7 +136,7 @@ ServerUnaryReactor* InferenceService::ModelReady(CallbackServerContext* context,
 ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* context, const ByteBuffer* request,
                                                      ByteBuffer* response) {
   return Answer<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
-      context, request, response, [](const auto&, inference::ServerMetadataResponse& metadata) {
+      context, request, response, [this](const auto&, inference::ServerMetadataResponse& metadata) {
         metadata.set_name("swizzle");
         metadata.set_version(SWIZZLE_VERSION);
         metadata.add_extensions("classification");
@@ -145,6 +145,7 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
         metadata.add_extensions("model_repository");
         metadata.add_extensions("logging");
         metadata.add_extensions("trace");
+        if (calls_.shared_memory.enabled()) metadata.add_extensions("system_shared_memory");
         return absl::OkStatus();
       });
 }
@@ -278,6 +279,26 @@ ServerUnaryReactor* InferenceService::RepositoryModelLoad(CallbackServerContext*
 ServerUnaryReactor* InferenceService::RepositoryModelUnload(CallbackServerContext* context, const ByteBuffer*,
                                                             ByteBuffer*) {
   return RefuseControl(context);
+}
+
+ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(CallbackServerContext* context,
+                                                               const ByteBuffer* request, ByteBuffer* response) {
+  return Answer<inference::SystemSharedMemoryStatusRequest, inference::SystemSharedMemoryStatusResponse>(
+      context, request, response,
+      [this](const auto& asked, auto& status) { return calls_.shared_memory.Describe(asked.name(), status); });
+}
+
+ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(CallbackServerContext* context,
+                                                                 const ByteBuffer* request, ByteBuffer* response) {
+  return Answer<inference::SystemSharedMemoryRegisterRequest, inference::SystemSharedMemoryRegisterResponse>(
+      context, request, response, [this](const auto& asked, auto&) { return calls_.shared_memory.Register(asked); });
+}
+
+ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(CallbackServerContext* context,
+                                                                   const ByteBuffer* request, ByteBuffer* response) {
+  return Answer<inference::SystemSharedMemoryUnregisterRequest, inference::SystemSharedMemoryUnregisterResponse>(
+      context, request, response,
+      [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked.name()); });
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

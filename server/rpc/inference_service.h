@@ -86,6 +86,9 @@ class InferenceService final : public UnservedMethods {
   // For operators, who have a listener of their own (control_service.h): PERMISSION_DENIED.
   Unary* RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) override;
   Unary* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* SystemSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* SystemSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;

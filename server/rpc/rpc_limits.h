@@ -3,6 +3,7 @@
 #define SWIZZLE_SERVER_RPC_RPC_LIMITS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/time/time.h"
 
@@ -25,6 +26,10 @@ struct RpcLimits {
   int64_t max_model_inflight_bytes = 0;       // likewise, of one model; 0: three quarters of all
   int64_t max_connection_inflight_bytes = 0;  // likewise, of one connection; 0: half of a model's
   int64_t transport_bytes = 0;                // that gRPC holds of what arrives
+
+  // Of shared memory.
+  std::string shared_memory_prefix;                // of names that may be registered; empty: none
+  int64_t shared_memory_bytes = int64_t{1} << 30;  // of all regions
 
   // Of connections.
   int max_connections = 0;                               // 0: by the file descriptors that there are

@@ -90,9 +90,9 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
   return ReadScheduling(parameters, spec, now, decoded.request);
 }
 
-Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor) {
+Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor, bool shared) {
   for (const auto& [key, value] : parameters) {
-    if (StartsWith(key, "shared_memory_") || StartsWith(key, "triton_")) {
+    if ((StartsWith(key, "shared_memory_") && !shared) || StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor), " is not supported");
     }
   }
@@ -137,7 +137,8 @@ Status CheckRawSize(Bytes bytes, const TensorView& view, const ModelSpec& spec, 
 
 class Decoder {
  public:
-  Decoder(const ModelInferRequest& message, const ModelSpec& spec) : message_(message), spec_(spec) {}
+  Decoder(const ModelInferRequest& message, const ModelSpec& spec, const SharedRegions* shared)
+      : message_(message), spec_(spec), shared_(shared) {}
 
   StatusOr<DecodedInfer> Decode(Instant now) {
     SWIZZLE_RETURN_IF_ERROR(ReadParameters(message_.parameters(), spec_, now, decoded_));
@@ -145,12 +146,19 @@ class Decoder {
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
     SWIZZLE_RETURN_IF_ERROR(ReadOutputs());
     decoded_.request.owner = std::move(converted_);
+    if (copied_ != nullptr) {
+      decoded_.request.owner = std::make_shared<const std::pair<std::shared_ptr<const void>, decltype(copied_)>>(
+          std::move(decoded_.request.owner), std::move(copied_));
+    }
     return std::move(decoded_);
   }
 
  private:
   size_t batch_dims() const { return spec_.max_batch_size > 0 ? 1 : 0; }
   bool raw() const { return message_.raw_input_contents_size() > 0; }
+  bool InSharedMemory(const InputTensor& input) const {
+    return shared_ != nullptr && input.parameters().contains("shared_memory_region");
+  }
 
   // Raw for every input, or for none.
   Status CheckContentsKind() const {
@@ -160,7 +168,9 @@ class Decoder {
       return InvalidArgument(InputOf(spec_, input.name()),
                              " has typed contents in a request with raw_input_contents; use one or the other");
     }
-    if (message_.raw_input_contents_size() == message_.inputs_size()) return absl::OkStatus();
+    const auto in_messages =
+        std::ranges::count_if(message_.inputs(), [this](const InputTensor& input) { return !InSharedMemory(input); });
+    if (message_.raw_input_contents_size() == in_messages) return absl::OkStatus();
     return InvalidArgument("the request to model '", spec_.name, "' has ", message_.inputs_size(), " inputs and ",
                            message_.raw_input_contents_size(), " raw_input_contents; give one for each input");
   }
@@ -193,12 +203,17 @@ class Decoder {
 
   Status ReadInput(int i, const TensorSpec& expected, TensorView& view) {
     const InputTensor& input = message_.inputs(i);
-    SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name()));
+    SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name(), shared_ != nullptr));
     SWIZZLE_RETURN_IF_ERROR(ReadDatatype(input, expected, view));
     SWIZZLE_RETURN_IF_ERROR(ReadShape(input, expected, view));
-    if (raw()) view.bytes = BytesOf(message_.raw_input_contents(i));
-    SWIZZLE_RETURN_IF_ERROR(raw() ? CheckRawSize(view.bytes, view, spec_, input.name())
-                                  : ReadTypedContents(input, view));
+    if (InSharedMemory(input)) {
+      SWIZZLE_RETURN_IF_ERROR(ReadSharedMemory(input, view));
+    } else if (raw()) {
+      view.bytes = BytesOf(message_.raw_input_contents(next_raw_++));
+      SWIZZLE_RETURN_IF_ERROR(CheckRawSize(view.bytes, view, spec_, input.name()));
+    } else {
+      SWIZZLE_RETURN_IF_ERROR(ReadTypedContents(input, view));
+    }
     if (expected.reshaped) view.shape = Reshaped(view.shape, batch_dims(), *expected.reshaped, expected.dims);
     return absl::OkStatus();
   }
@@ -280,13 +295,33 @@ class Decoder {
     return absl::OkStatus();
   }
 
+  // A copy, which the client cannot change any more.
+  Status ReadSharedMemory(const InputTensor& input, TensorView& view) {
+    if (input.has_contents() && ElementsInAllFields(input.contents()) > 0) {
+      return InvalidArgument(InputOf(spec_, input.name()),
+                             " has contents, and is in shared memory; use one or the other");
+    }
+    const StatusOr<SharedBytes> found = shared_->Find(input.parameters());
+    if (!found.ok()) return Annotate(found.status(), InputOf(spec_, input.name()));
+    const auto size = static_cast<size_t>(found->bytes);
+    if (view.dtype != DType::kString) {  // before there is memory for them
+      SWIZZLE_RETURN_IF_ERROR(
+          CheckRawSize(Bytes(static_cast<const std::byte*>(nullptr), size), view, spec_, input.name()));
+    }
+    if (copied_ == nullptr) copied_ = std::make_shared<std::vector<std::unique_ptr<std::byte[]>>>();
+    std::byte* const copy = copied_->emplace_back(std::make_unique_for_overwrite<std::byte[]>(size)).get();
+    SWIZZLE_RETURN_IF_ERROR(Annotate(found->region->Read(found->offset, {copy, size}), InputOf(spec_, input.name())));
+    view.bytes = {copy, size};
+    return view.dtype == DType::kString ? CheckRawSize(view.bytes, view, spec_, input.name()) : absl::OkStatus();
+  }
+
   Status ReadOutputs() {
     if (message_.outputs_size() == 0) {
       for (size_t i = 0; i < spec_.outputs.size(); ++i) decoded_.outputs.push_back({.index = i});
       return absl::OkStatus();
     }
     for (const auto& output : message_.outputs()) {
-      SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name()));
+      SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name(), shared_ != nullptr));
       const auto found = std::ranges::find(spec_.outputs, output.name(), &TensorSpec::name);
       if (found == spec_.outputs.end()) {
         return InvalidArgument("model '", spec_.name, "' has no output ", QuotedName(output.name()));
@@ -298,15 +333,30 @@ class Decoder {
       SWIZZLE_ASSIGN_OR_RETURN(const int64_t classes,
                                ClassesParameter(output.parameters(), spec_, *found, decoded_.request.rows));
       decoded_.outputs.push_back({index, classes});
+      SWIZZLE_RETURN_IF_ERROR(ReadPlace(output.parameters(), output.name()));
     }
+    return absl::OkStatus();
+  }
+
+  // Of the last output.
+  Status ReadPlace(const Parameters& parameters, const std::string& name) {
+    if (shared_ == nullptr || !parameters.contains("shared_memory_region")) return absl::OkStatus();
+    StatusOr<SharedBytes> found = shared_->Find(parameters);
+    if (!found.ok())
+      return Annotate(found.status(), Concat("output ", QuotedName(name), " of model '", spec_.name, "'"));
+    decoded_.shared_outputs.resize(static_cast<size_t>(message_.outputs_size()));
+    decoded_.shared_outputs[decoded_.outputs.size() - 1] = *std::move(found);
     return absl::OkStatus();
   }
 
   const ModelInferRequest& message_;
   const ModelSpec& spec_;
+  const SharedRegions* const shared_;
   DecodedInfer decoded_;
   bool batch_known_ = false;
-  std::shared_ptr<std::vector<std::string>> converted_;  // contents that could not be used in place
+  int next_raw_ = 0;                                                   // among raw_input_contents
+  std::shared_ptr<std::vector<std::unique_ptr<std::byte[]>>> copied_;  // from shared memory
+  std::shared_ptr<std::vector<std::string>> converted_;                // contents that could not be used in place
 };
 
 // As clients see an output of this shape. Where the model made another than a configuration expects, that is shown.
@@ -324,8 +374,9 @@ void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& par
 
 }  // namespace
 
-StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const ModelSpec& spec, Instant now) {
-  return Decoder(message, spec).Decode(now);
+StatusOr<DecodedInfer> DecodeInfer(const ModelInferRequest& message, const ModelSpec& spec, Instant now,
+                                   const SharedRegions* shared) {
+  return Decoder(message, spec, shared).Decode(now);
 }
 
 void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::span<const RequestedOutput> outputs,

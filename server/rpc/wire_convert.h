@@ -15,17 +15,21 @@
 #include "server/model/model.h"
 #include "server/model/request.h"
 #include "server/rpc/requested_output.h"
+#include "server/rpc/shared_memory.h"
 
 namespace swizzle {
 
 struct DecodedInfer {
-  Request request;                       // deadline and late_at: of the parameter `timeout` alone
-  std::vector<RequestedOutput> outputs;  // in the order of the response
+  Request request;                          // deadline and late_at: of the parameter `timeout` alone
+  std::vector<RequestedOutput> outputs;     // in the order of the response
+  std::vector<SharedBytes> shared_outputs;  // of `outputs`; empty where none is to go to shared memory
   bool marks_final = false;  // the last answer is to say that it is, and of decoupled models there is an empty one
 };
 
-// `message` must outlive the request. `now` is when `timeout` starts to count.
-StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, Instant now);
+// `message` must outlive the request. `now` is when `timeout` starts to count. Inputs in shared memory are copied out
+// of `shared`; null: there is none.
+StatusOr<DecodedInfer> DecodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec, Instant now,
+                                   const SharedRegions* shared = nullptr);
 
 // Fills an empty `response` with `outputs`, taken out of `result`, in which classes stand where they are asked for.
 void EncodeInfer(const inference::ModelInferRequest& message, const ModelSpec& spec,

@@ -47,10 +47,12 @@ class Server:
         ports = folder / 'ports.json'
         self.log_file = folder / 'log'
         start = time.perf_counter()
+        if not any(flag.startswith('--grpc-address') for flag in flags):
+            flags = ('--grpc-address=127.0.0.1:0', *flags)
         with open(self.log_file, 'wb') as log:
             self.process = subprocess.Popen(
-                [program, f'--model-repository={folder / "models"}', '--grpc-address=127.0.0.1:0',
-                 '--metrics-address=127.0.0.1:0', f'--port-file={ports}', *flags],
+                [program, f'--model-repository={folder / "models"}', '--metrics-address=127.0.0.1:0',
+                 f'--port-file={ports}', *flags],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while not ports.exists():
             assert self.process.poll() is None, self.log_file.read_text()

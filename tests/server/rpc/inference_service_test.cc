@@ -303,9 +303,6 @@ TEST_F(InferenceServiceTest, ClientsLoadNoModels) {
   } while (false)
 
 TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
-  EXPECT_UNSERVED(SystemSharedMemoryStatus);
-  EXPECT_UNSERVED(SystemSharedMemoryRegister);
-  EXPECT_UNSERVED(SystemSharedMemoryUnregister);
   EXPECT_UNSERVED(CudaSharedMemoryStatus);
   EXPECT_UNSERVED(CudaSharedMemoryRegister);
   EXPECT_UNSERVED(CudaSharedMemoryUnregister);

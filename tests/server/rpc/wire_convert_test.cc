@@ -377,8 +377,12 @@ TEST(DecodeInfer, TimeoutIsIgnoredWhereTheModelDoesNotAllowIt) {
 
 TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
   ModelInferRequest reserved = GoodRequest();
-  (*reserved.mutable_parameters())["triton_enable_empty_final_response"].set_bool_param(true);
-  EXPECT_EQ(ErrorOf(reserved), "parameter 'triton_enable_empty_final_response' is not known");
+  (*reserved.mutable_parameters())["triton_else"].set_bool_param(true);
+  EXPECT_EQ(ErrorOf(reserved), "parameter 'triton_else' is not known");
+
+  ModelInferRequest marked = GoodRequest();
+  (*marked.mutable_parameters())["triton_enable_empty_final_response"].set_string_param("yes");
+  EXPECT_EQ(ErrorOf(marked), "parameter 'triton_enable_empty_final_response' must be true or false");
 
   ModelInferRequest shared = GoodRequest();
   (*shared.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
