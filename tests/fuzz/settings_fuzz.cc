@@ -1,6 +1,6 @@
 // What anyone may ask of the log and of traces: the headers of a trace's context, and the RPCs LogSettings and
 // TraceSetting, which whoever may read can send and whoever controls can have applied.
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
