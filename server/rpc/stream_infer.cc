@@ -145,6 +145,7 @@ class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
                 return absl::OkStatus();
               }).ok();
     }
+    if (!its.ok()) bytes.Clear();  // which gRPC would count until the answer is sent
     const Turn turn(stream_);
     ended = true;
     status = its;

@@ -23,15 +23,16 @@ import time
 import grpc
 import numpy
 
+import stream_attacks
 import traffic
 from hostile_handshakes import HANDSHAKES
-from raw_http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, SETTINGS, Connection,
-                       call_headers, frame, header, prefixed)
+from raw_http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, MIB, PING, RST_STREAM, SETTINGS,
+                       Connection, call_headers, frame, header, prefixed)
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 from certificates import Authority  # noqa: E402
 
-MIB, ORDER = 1 << 20, traffic.METHOD.replace('ModelInfer', 'RepositoryModelLoad')
+ORDER = traffic.METHOD.replace('ModelInfer', 'RepositoryModelLoad')
 
 
 # ---- Attacks: each does what it can on a connection until it is told to stop, or the connection ends ----
@@ -181,7 +182,7 @@ def pings_and_settings(port, stop):
 
 ATTACKS = [gzip_bombs, small_gzip_bombs, amplification, packed_varints, unfinished_messages, announced_gigabytes,
            many_streams, streams_without_settings, huge_metadata, slow_reads, closed_ears, rapid_reset,
-           large_requests, orders, pings_and_settings]
+           large_requests, orders, pings_and_settings, *stream_attacks.ATTACKS]
 
 
 def attack(name, port, stop):
@@ -258,6 +259,7 @@ def suffer(server, name, seconds):
 def prepare(models):
     for name, config in {
             'identity': traffic.identity_config(0, 8),
+            'endless': traffic.identity_config(0, 8, extra=stream_attacks.ENDLESS),
             'wide': traffic.identity_config(0, 8, values=1 << 18),
             'slow': traffic.identity_config(500, 1, values=1 << 18),
             'image': traffic.identity_config(0, 8, values=3 * 224 * 224),

@@ -12,6 +12,7 @@ import traffic
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+MIB = 1 << 20
 
 
 def header(name, value):
