@@ -75,7 +75,8 @@ Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
     SWIZZLE_RETURN_IF_ERROR(ApplyDynamicBatching(config.dynamic_batching(), spec));
   }
   if (spec.decoupled && config.response_cache().enable()) {
-    return InvalidArgument("'response_cache' keeps one answer to a request, and this model gives any number; remove it");
+    return InvalidArgument(
+        "'response_cache' keeps one answer to a request, and this model gives any number; remove it");
   }
   spec.cache_responses = config.response_cache().enable();
   SWIZZLE_RETURN_IF_ERROR(ApplyMetrics(config, spec));

@@ -28,7 +28,7 @@ struct RpcLimits {
   int64_t transport_bytes = 0;                // that gRPC holds of what arrives
 
   // Of shared memory.
-  std::string shared_memory_prefix;                // of names that may be registered; empty: none
+  std::string shared_memory_prefix = {};           // of names that may be registered; empty: none
   int64_t shared_memory_bytes = int64_t{1} << 30;  // of all regions
 
   // Of connections.
