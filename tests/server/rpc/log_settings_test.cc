@@ -52,7 +52,7 @@ TEST_F(LogSettingsTest, OnlyControlMayChange) {
   To("log_info").set_bool_param(false);
   const grpc::Status status = Change();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_THAT(status.error_message(), HasSubstr("LogSettings"));
+  EXPECT_THAT(status.error_message(), HasSubstr("settings are changed at an address for operators"));
   EXPECT_EQ(CurrentLogSettings(), before_);
 }
 

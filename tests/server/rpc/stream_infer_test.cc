@@ -202,9 +202,12 @@ TEST_F(StreamInferTest, BytesInFlightCountAsOfCalls) {
   ServerOptions options;
   options.rpc.max_connection_inflight_bytes = 20000;
   Serve(options);
-  BatcherOf("echo").HoldUntilQueued(4);
+  BatcherOf("echo").HoldUntilQueued(100);
   Stream stream(*stub_);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(stream.Send(InferRequest("echo"), std::to_string(i)));
+  const std::string refused = "swizzle_refused_calls_total{reason=\"inflight_bytes\"} 2\n";
+  Await([&] { return server_->metrics().Text().find(refused) != std::string::npos; });
+  BatcherOf("echo").HoldUntilQueued(0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(stream.Next(), std::to_string(i));
   EXPECT_THAT(stream.Next(), HasSubstr("4: the connection has requests and responses of 16384 bytes in flight"));
   EXPECT_THAT(stream.Next(), HasSubstr("5: the connection has"));
