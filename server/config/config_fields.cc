@@ -147,7 +147,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
      "`swizzle_request_duration_seconds` in milliseconds"},
     {"model_metrics.metric_control.histogram_options", kServed, "holds the field below"},
     {"model_metrics.metric_control.histogram_options.buckets", kServed,
-     "upper edges, ascending, up to 64; those of a version's first load stay until the server ends"},
+     "upper edges, ascending, up to 64; a version that is replaced keeps those that it was first loaded with"},
 });
 
 const ConfigField* FindRow(std::string_view path) {

@@ -43,13 +43,6 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, const ByteBuffer* req
   return reactor;
 }
 
-ServerUnaryReactor* RefuseControl(CallbackServerContext* context) {
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
-                               "models are loaded and unloaded at an address for operators (--control-address)"));
-  return reactor;
-}
-
 Status NoRepository(const std::string& name) {
   return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(name), "; none has a name");
 }
@@ -269,16 +262,6 @@ ServerUnaryReactor* InferenceService::LogSettingsAt(ListenerKind listener, Callb
   return Answer<inference::LogSettingsRequest, inference::LogSettingsResponse>(
       context, request, response,
       [&](const auto& asked, auto& settings) { return FillLogSettings(*context, listener, asked, settings); });
-}
-
-ServerUnaryReactor* InferenceService::RepositoryModelLoad(CallbackServerContext* context, const ByteBuffer*,
-                                                          ByteBuffer*) {
-  return RefuseControl(context);
-}
-
-ServerUnaryReactor* InferenceService::RepositoryModelUnload(CallbackServerContext* context, const ByteBuffer*,
-                                                            ByteBuffer*) {
-  return RefuseControl(context);
 }
 
 ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(CallbackServerContext* context,

@@ -83,9 +83,6 @@ class InferenceService final : public UnservedMethods {
   // The same where calls come to `listener`.
   Unary* TraceSettingAt(ListenerKind listener, Context* context, const Bytes* request, Bytes* response);
   Unary* LogSettingsAt(ListenerKind listener, Context* context, const Bytes* request, Bytes* response);
-  // For operators, who have a listener of their own (control_service.h): PERMISSION_DENIED.
-  Unary* RepositoryModelLoad(Context* context, const Bytes* request, Bytes* response) override;
-  Unary* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
   Unary* SystemSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override;
   Unary* SystemSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override;
   Unary* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override;

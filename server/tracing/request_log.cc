@@ -1,6 +1,5 @@
 #include "server/tracing/request_log.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,25 +25,13 @@ void WriteLine(const RequestLog::Sink& sink, const SampledRequest& request) {
 
 }  // namespace
 
-RequestLog::RequestLog(double rate, Clock& clock, Sink sink)
-    : rate_(rate), clock_(clock), sink_(std::move(sink)), filled_(clock.Now()) {}
+RequestLog::RequestLog(double rate, Clock& clock, Sink sink) : rate_(rate), clock_(clock), sink_(std::move(sink)) {}
 
 bool RequestLog::Wants() {
   if (!Chance(rate_)) return false;
-  if (waiting_.load(std::memory_order_relaxed) < kMostWaiting && TakeToken()) return true;
+  if (waiting_.load(std::memory_order_relaxed) < kMostWaiting && budget_.Ask(clock_.Now()).may_log) return true;
   dropped_.fetch_add(1, std::memory_order_relaxed);
   return false;
-}
-
-bool RequestLog::TakeToken() {
-  const Instant now = clock_.Now();
-  const MutexLock lock(mutex_);
-  const double gained = absl::ToDoubleSeconds(now - filled_) * kMostPerSecond;
-  tokens_ = std::min<double>(tokens_ + std::max(gained, 0.0), kMostPerSecond);
-  filled_ = std::max(now, filled_);
-  if (tokens_ < 1.0) return false;
-  tokens_ -= 1.0;
-  return true;
 }
 
 void RequestLog::Write(std::shared_ptr<const SampledRequest> request) {

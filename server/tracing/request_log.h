@@ -12,8 +12,7 @@
 #include <span>
 #include <string_view>
 
-#include "absl/base/thread_annotations.h"
-#include "kernels/base/mutex.h"
+#include "server/telemetry/event_budget.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/clock.h"
 #include "server/threading/task_threads.h"
@@ -38,14 +37,10 @@ class RequestLog {
   int64_t dropped() const { return dropped_; }
 
  private:
-  bool TakeToken();
-
   const double rate_;
   Clock& clock_;
   const Sink sink_;
-  Mutex mutex_;
-  double tokens_ ABSL_GUARDED_BY(mutex_) = kMostPerSecond;
-  Instant filled_ ABSL_GUARDED_BY(mutex_);
+  EventBudget budget_{kMostPerSecond};
   std::atomic<int64_t> waiting_ = 0, written_ = 0, dropped_ = 0;
   TaskThreads thread_{1};  // last: it uses all of the above
 };
