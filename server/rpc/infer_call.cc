@@ -135,7 +135,8 @@ Status InferCall::Submit() {
                          "ModelStreamInfer");
   }
   SWIZZLE_RETURN_IF_ERROR(HoldShared());
-  SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_, &calls_.shared_memory));
+  const SharedRegions* const shared = calls_.shared_memory.enabled() ? &calls_.shared_memory : nullptr;
+  SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_, shared));
   outputs_ = std::move(decoded.outputs);
   marks_final_ = decoded.marks_final;
   shared_outputs_ = std::move(decoded.shared_outputs);

@@ -92,7 +92,11 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
 
 Status CheckTensorParameters(const Parameters& parameters, const std::string& tensor, bool shared) {
   for (const auto& [key, value] : parameters) {
-    if ((StartsWith(key, "shared_memory_") && !shared) || StartsWith(key, "triton_")) {
+    if (StartsWith(key, "shared_memory_") && !shared) {
+      return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor),
+                             " is not supported: this server takes no shared memory; send tensors in messages");
+    }
+    if (StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " of ", QuotedName(tensor), " is not supported");
     }
   }

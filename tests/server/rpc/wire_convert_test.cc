@@ -386,7 +386,10 @@ TEST(DecodeInfer, ParametersThatWouldChangeTheResultAreRefused) {
 
   ModelInferRequest shared = GoodRequest();
   (*shared.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
-  EXPECT_EQ(ErrorOf(shared), "parameter 'shared_memory_region' of 'X' is not supported");
+  EXPECT_EQ(
+      ErrorOf(shared),
+      "parameter 'shared_memory_region' of 'X' is not supported: this server takes no shared memory; send tensors "
+      "in messages");
 }
 
 TEST(DecodeInfer, AClientsOwnParametersPass) {
