@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/model/identity_model.h"
 #include "server/threading/clock.h"
 #include "tests/server/repository_directory.h"
 
@@ -184,6 +185,24 @@ TEST_F(WarmUpTest, TensorsAreTheModels) {
   SetInput({"X", DType::kFloat32, {1, 4}}, 0);
   ASSERT_EQ(ErrorOf("data_type: TYPE_FP32 dims: [1, 4] zero_data: true"), "");
   EXPECT_THAT(model_->shape, ElementsAre(1, 4));
+}
+
+// Nobody reads its answers.
+TEST(WarmUpOfDecoupledModels, RunsThem) {
+  ModelSpec spec;
+  spec.name = "m";
+  spec.max_batch_size = 8;
+  spec.decoupled = true;
+  spec.inputs = spec.outputs = {{"X", DType::kFloat32, {2}}};
+  const std::shared_ptr<Model> model = *NewIdentityModel(std::move(spec), absl::ZeroDuration(), 3);
+  inference::ModelConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(model_warmup { name: "s" inputs { key: "X" value { data_type: TYPE_FP32 dims: 2 zero_data: true } } })",
+      &config));
+  const StatusOr<WarmUp> warm_up = WarmUp::Of(config, *model, "m");
+  ASSERT_TRUE(warm_up.ok()) << warm_up.status();
+  const auto session = *model->NewSession(Clock::Real());
+  EXPECT_TRUE(warm_up->Run(*session).ok());
 }
 
 }  // namespace
