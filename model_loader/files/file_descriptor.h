@@ -22,6 +22,8 @@ class FileDescriptor {
 
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  // Whoever asks closes it.
+  int Release() { return std::exchange(fd_, -1); }
 
   // False, with errno, where what was written could not be kept.
   bool Close() { return fd_ < 0 || close(std::exchange(fd_, -1)) == 0; }

@@ -86,7 +86,7 @@ ConnectionAcceptor::ConnectionAcceptor(ListeningSocket socket, int most, std::fu
       take_(std::move(take)),
       closed_(std::move(closed)),
       thread_([this] { Run(); }) {
-  SWIZZLE_CHECK(stop_.valid());
+  SWIZZLE_CHECK(stop_.is_open());
 }
 
 ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
@@ -129,7 +129,7 @@ void ConnectionAcceptor::Run() {
 bool ConnectionAcceptor::AcceptAll() {
   while (true) {
     FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (connection.valid()) {
+    if (connection.is_open()) {
       try {
         Take(std::move(connection));
       } catch (...) {  // no memory: the connection is closed
@@ -167,7 +167,7 @@ void ConnectionAcceptor::Take(FileDescriptor connection) {
 void ConnectionAcceptor::RefuseWithReserve() {
   reserve_ = FileDescriptor();
   FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (connection.valid()) {
+  if (connection.is_open()) {
     Reset(connection);
     ++refused_files_;
   } else {
@@ -271,7 +271,7 @@ Status CheckFiles(int count) {
   std::vector<FileDescriptor> open(static_cast<size_t>(count));
   for (FileDescriptor& descriptor : open) {
     descriptor = OpenReserve();
-    if (descriptor.valid()) continue;
+    if (descriptor.is_open()) continue;
     return MakeError(StatusCode::kResourceExhausted, "this process may not open ", count,
                      " files more: ", std::strerror(errno), "; raise `ulimit -n`");
   }

@@ -44,7 +44,7 @@ FileDescriptor ListenOn(const addrinfo* candidates) {
   for (const addrinfo* info = candidates; info != nullptr; info = info->ai_next) {
     FileDescriptor descriptor(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int on = 1;
-    if (descriptor.valid() && setsockopt(descriptor.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+    if (descriptor.is_open() && setsockopt(descriptor.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
         bind(descriptor.get(), info->ai_addr, info->ai_addrlen) == 0 && listen(descriptor.get(), kBacklog) == 0) {
       return descriptor;
     }
@@ -75,7 +75,7 @@ const char* RemoveStale(const std::string& path, const sockaddr_un& name) {
   if (lstat(path.c_str(), &found) != 0) return nullptr;
   if (!S_ISSOCK(found.st_mode)) return "there is a file of another kind";
   const FileDescriptor asking(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!asking.valid()) return std::strerror(errno);
+  if (!asking.is_open()) return std::strerror(errno);
   if (connect(asking.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0 || errno != ECONNREFUSED) {
     return "another process listens on it";
   }
@@ -94,7 +94,7 @@ StatusOr<ListeningSocket> ListenOnFile(const std::string& address, const std::st
   if (const char* const wrong = RemoveStale(path, name)) return CannotListen(address, wrong);
   FileDescriptor descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   // The mode before there is a file: nobody connects to it meanwhile.
-  if (!descriptor.valid() || fchmod(descriptor.get(), kMode) != 0 ||
+  if (!descriptor.is_open() || fchmod(descriptor.get(), kMode) != 0 ||
       bind(descriptor.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
     return CannotListen(address, std::strerror(errno));
   }
@@ -104,10 +104,6 @@ StatusOr<ListeningSocket> ListenOnFile(const std::string& address, const std::st
 }
 
 }  // namespace
-
-FileDescriptor::~FileDescriptor() {
-  if (value_ >= 0) close(value_);
-}
 
 SocketFile::SocketFile(std::string path) : path_(std::move(path)), inode_(InodeOf(path_)) {}
 
@@ -141,7 +137,7 @@ StatusOr<ListeningSocket> Listen(const std::string& address) {
   FileDescriptor socket = ListenOn(found);
   const int listen_error = errno;
   freeaddrinfo(found);
-  if (!socket.valid()) return CannotListen(address, std::strerror(listen_error));
+  if (!socket.is_open()) return CannotListen(address, std::strerror(listen_error));
   const int port = BoundPort(socket.get());
   return ListeningSocket{std::move(socket), port, SocketFile()};
 }

@@ -7,26 +7,9 @@
 #include <utility>
 
 #include "kernels/base/status.h"
+#include "model_loader/files/file_descriptor.h"
 
 namespace swizzle {
-
-// Owns a file descriptor; -1: none.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int value = -1) : value_(value) {}
-  ~FileDescriptor();
-  FileDescriptor(FileDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  int get() const { return value_; }
-  bool valid() const { return value_ >= 0; }
-  int Release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
 
 // The file of a Unix socket, which goes with this unless somebody has put another in its place. Move-only.
 class SocketFile {

@@ -137,7 +137,7 @@ class SocketListener final : public HttpListener {
   void Accept() {
     while (true) {
       FileDescriptor connection(accept4(socket_.descriptor.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!connection.valid()) {
+      if (!connection.is_open()) {
         if (!IsExhausted(errno)) return;
         if (EndOldest()) continue;
         pollfd wake = {wake_.get(), POLLIN, 0};
@@ -306,7 +306,7 @@ HttpRequest ParseHttpRequest(std::string_view head) {
 StatusOr<std::unique_ptr<HttpListener>> NewHttpListener(const std::string& address, HttpHandler handler) {
   SWIZZLE_ASSIGN_OR_RETURN(ListeningSocket socket, Listen(address));
   FileDescriptor wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wake.valid())
+  if (!wake.is_open())
     return MakeError(StatusCode::kUnavailable, "cannot listen on ", address, ": ", std::strerror(errno));
   return std::make_unique<SocketListener>(std::move(socket), std::move(wake), std::move(handler));
 }

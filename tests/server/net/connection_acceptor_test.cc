@@ -114,7 +114,7 @@ TEST_F(ConnectionAcceptorTest, SurvivesTheEndOfFileDescriptors) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   while (true) {
     FileDescriptor hole(dup(clients.back().get()));
-    if (!hole.valid()) break;
+    if (!hole.is_open()) break;
     holes.push_back(std::move(hole));
   }
   sockaddr_in address = {};

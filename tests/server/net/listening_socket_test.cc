@@ -43,7 +43,7 @@ TEST_F(UnixSocketTest, TheFileIsTheOwnersAndGoesWithTheSocket) {
     ASSERT_EQ(lstat(path_.c_str(), &found), 0);
     EXPECT_TRUE(S_ISSOCK(found.st_mode));
     EXPECT_EQ(found.st_mode & 0777, 0660u);
-    EXPECT_TRUE(Connect().valid());
+    EXPECT_TRUE(Connect().is_open());
   }
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
@@ -58,9 +58,9 @@ TEST_F(UnixSocketTest, OneThatNobodyListensOnIsReplaced) {
   }
   const auto socket = Listen("unix:" + path_);
   ASSERT_TRUE(socket.ok()) << socket.status();
-  EXPECT_TRUE(Connect().valid());
+  EXPECT_TRUE(Connect().is_open());
   EXPECT_THAT(Refusal(), HasSubstr("another process listens on it"));
-  EXPECT_TRUE(Connect().valid()) << "who was first goes on";
+  EXPECT_TRUE(Connect().is_open()) << "who was first goes on";
 }
 
 TEST_F(UnixSocketTest, AnotherFileStays) {
