@@ -66,7 +66,7 @@ class PrometheusMetrics final : public Metrics {
     for (auto& family : sampled_.Collect()) families.push_back(std::move(family));
     for (auto& family : sensors_.Collect(shows_triton_)) families.push_back(std::move(family));
     if (shows_triton_) {
-      for (auto& family : CollectTritonMetrics(registry_, versions_.Totals())) families.push_back(std::move(family));
+      for (auto& family : CollectTritonMetrics(versions_.Totals())) families.push_back(std::move(family));
     }
     return prometheus::TextSerializer().Serialize(families);
   }
@@ -110,7 +110,7 @@ class PrometheusMetrics final : public Metrics {
   }
 
   Clock& clock_;
-  mutable MetricRegistry registry_;  // children that are asked for at a scrape may have to be made
+  MetricRegistry registry_;
   GpuMetrics gpus_;
   GpuSensorMetrics sensors_;
   ClientMetrics clients_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "kernels/base/mutex.h"
 #include "server/telemetry/statistics.h"
 
@@ -66,6 +67,14 @@ class VersionMetrics {
       busy = &children_.Child<"swizzle_stream_busy_seconds_total">(model_, version_, device, stream);
     }
     return *busy;
+  }
+
+  VersionTotals Totals() const {
+    VersionTotals totals{model_, version_, statistics_.Totals(), {}, queue_depth_.Value()};
+    for (size_t i = 0; i < totals.requests.size(); ++i) {
+      totals.requests[i] = requests_[static_cast<StatusCode>(i)].Value();
+    }
+    return totals;
   }
 
   // What is true of the plan that serves.
@@ -226,8 +235,13 @@ std::unique_ptr<ModelMetrics> VersionRecords::Enter(const ModelSpec& spec, const
                                                     absl::Duration load_time) {
   const MutexLock lock(mutex_);
   const std::string version = std::to_string(spec.version);
-  Record& record = records_[{spec.name, version}];
+  const auto at = records_.try_emplace({spec.name, version}).first;
+  Record& record = at->second;
+  const absl::Cleanup nobody_came = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // memory may be out
+    if (record.users.empty()) records_.erase(at);
+  };
   if (record.metrics == nullptr) record.metrics = std::make_shared<VersionMetrics>(registry_, spec, spec.name, version);
+  record.users.reserve(record.users.size() + 1);
   auto entered = std::make_unique<PrometheusModelMetrics>(*this, record, spec, facts, load_time, clock_, activity_);
   record.users.push_back(entered.get());
   entered->Show();
@@ -249,9 +263,7 @@ void VersionRecords::ShowLast(Record& record) {
 std::vector<VersionTotals> VersionRecords::Totals() const {
   const MutexLock lock(mutex_);
   std::vector<VersionTotals> versions;
-  for (const auto& [name, record] : records_) {
-    versions.push_back({name.first, name.second, record.users.back()->Statistics()});
-  }
+  for (const auto& [name, record] : records_) versions.push_back(record.metrics->Totals());
   return versions;
 }
 

@@ -33,7 +33,7 @@ class VersionRecords {
   ~VersionRecords();
 
   std::unique_ptr<ModelMetrics> Enter(const ModelSpec& spec, const ModelFacts& facts, absl::Duration load_time);
-  // What those that are there have counted, ModelMetrics::Statistics without batches.
+  // What those that are there have counted.
   std::vector<VersionTotals> Totals() const;
   // Of a request to a model that doesn't serve, beside those that its versions count.
   void CountUnserved(std::string_view model, int64_t version, StatusCode code);

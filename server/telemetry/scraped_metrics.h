@@ -1,4 +1,4 @@
-// Metrics that are asked for at each scrape: process_*, from /proc, and swizzle_gpu_*.
+// Metrics that are asked for at each scrape: of the process, GPUs, clients, and of requests that are logged or traced.
 #ifndef SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_
 #define SWIZZLE_SERVER_TELEMETRY_SCRAPED_METRICS_H_
 

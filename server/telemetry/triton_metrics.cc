@@ -59,29 +59,26 @@ void AddTotals(Families& to, const ModelStatisticsTotals& totals, const std::str
   Add<"nv_inference_compute_output_duration_us">(to.output, us(totals.output), model, version);
 }
 
-void AddFailures(Families& to, MetricRegistry& registry, const std::string& model, const std::string& version) {
+void AddFailures(Families& to, const VersionTotals& of) {
   std::array<double, kLabelValues<TritonFailure>.size()> failures = {};
   for (size_t i = 0; i < kLabelValues<StatusCode>.size(); ++i) {
     const auto code = static_cast<StatusCode>(i);
     if (code == StatusCode::kOk) continue;
-    failures[static_cast<size_t>(FailureOf(code))] +=
-        registry.Child<"swizzle_requests_total">(model, version, code).Value();
+    failures[static_cast<size_t>(FailureOf(code))] += of.requests[i];
   }
   for (size_t i = 0; i < failures.size(); ++i) {
-    Add<"nv_inference_request_failure">(to.failure, failures[i], model, version, static_cast<TritonFailure>(i));
+    Add<"nv_inference_request_failure">(to.failure, failures[i], of.model, of.version, static_cast<TritonFailure>(i));
   }
 }
 
 }  // namespace
 
-std::vector<prometheus::MetricFamily> CollectTritonMetrics(MetricRegistry& registry,
-                                                           std::span<const VersionTotals> versions) {
+std::vector<prometheus::MetricFamily> CollectTritonMetrics(std::span<const VersionTotals> versions) {
   Families families;
-  for (const auto& [model, version, totals] : versions) {
-    AddTotals(families, totals, model, version);
-    AddFailures(families, registry, model, version);
-    Add<"nv_inference_pending_request_count">(
-        families.pending, registry.Child<"swizzle_queue_depth">(model, version).Value(), model, version);
+  for (const VersionTotals& version : versions) {
+    AddTotals(families, version.totals, version.model, version.version);
+    AddFailures(families, version);
+    Add<"nv_inference_pending_request_count">(families.pending, version.queued, version.model, version.version);
   }
   std::vector<prometheus::MetricFamily> all;
   for (auto* family : {&families.success, &families.failure, &families.rows, &families.batches, &families.request,

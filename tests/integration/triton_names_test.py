@@ -18,7 +18,8 @@ QUERIES = [
     'sum by (reason) (nv_inference_request_failure{reason=~"REJECTED|CANCELED|BACKEND|OTHER"})',
     'sum(rate(nv_inference_compute_infer_duration_us[30s])) by (model) / 1000',
     'avg(rate(nv_inference_queue_duration_us[30s]) / (1 + rate(nv_inference_request_success[30s]))) by (pod)',
-    'sum by (model, version) (nv_inference_request_duration_us) / sum by (model, version) (nv_inference_request_success)',
+    'sum by (model, version) (nv_inference_request_duration_us) / '
+    'sum by (model, version) (nv_inference_request_success)',
     'nv_inference_compute_input_duration_us + nv_inference_compute_output_duration_us',
     'nv_inference_exec_count / nv_inference_count',
     'nv_inference_pending_request_count',
