@@ -6,7 +6,7 @@ namespace {
 
 constexpr float kEpsilon = 1e-12f;  // where a node has none
 
-// Of each vector of the last dimension.
+// Normalises each vector of the last dimension.
 StatusOr<int> Normalised(Site& site, const char* op, int x, std::vector<int> parameters) {
   SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, site.Float("epsilon", kEpsilon));
   parameters.insert(parameters.begin(), x);

@@ -67,7 +67,7 @@ int Turned(Site& site, int x, int positions, const RotaryTables& tables) {
   return site.Make("Concat", {turned, rest}, {{"axis", int64_t{3}}});
 }
 
-// Of the standard, and of com.microsoft.
+// This writes out the standard's operator, and the one of com.microsoft.
 Status RotaryEmbedding(Site& site) {
   const bool is_standard = site.node().domain.empty();
   RotaryTables tables{.cosines = site.In(is_standard ? 1 : 2), .sines = site.In(is_standard ? 2 : 3)};

@@ -61,7 +61,7 @@ std::optional<Shape> BroadcastOf(const std::optional<Shape>& a, const std::optio
   return shape;
 }
 
-// Of com.microsoft's operators that a recogniser takes as they are: they stand between those that are written out.
+// Recognisers take these operators of com.microsoft as they are: they stand between those that are written out.
 std::optional<Shape> OfMicrosoft(const Node& node, const ValueFacts& facts) {
   constexpr size_t kTable = 2;
   const std::string& op = node.op;

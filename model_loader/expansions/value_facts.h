@@ -33,7 +33,7 @@ class ValueFacts {
   ValueFact Of(int value) const;
   // The elements, of a constant or of what a Constant node makes; null: they are not known.
   const Tensor* ConstantOf(int value) const;
-  // Of a constant of INT64.
+  // The elements of a constant of INT64; nothing for any other value.
   std::optional<std::vector<int64_t>> WholesOf(int value) const;
 
  private:

@@ -19,11 +19,8 @@ bool IsList(const BatchFact& fact) { return fact.shape && fact.shape->size() == 
 List SizesOf(const NodeFacts& node) {
   const Extents* const shape = node.ShapeOf(0);
   if (shape == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(shape->size());
-  const auto start = node.Int("start", 0), end = node.Int("end", rank);
-  if (!start || !end) return std::nullopt;
-  const StatusOr<SliceRange> range = ClampSlice(*start, *end, 1, rank);
-  if (!range.ok()) return std::nullopt;
+  const std::optional<SliceRange> range = ShapeRange(node, static_cast<int64_t>(shape->size()));
+  if (!range) return std::nullopt;
   const auto first = shape->begin() + range->start;
   return BatchFact::OfList(Extents(first, first + range->count));
 }

@@ -114,7 +114,7 @@ StatusOr<Array> Logic(Call& call, const Function& function) {
   return Combine(call, [&]<typename T>(T x, T y) -> T { return static_cast<T>(function(x, y)); });
 }
 
-// Of whole numbers.
+// Whole numbers have these alone.
 template <typename Function>
 StatusOr<Array> Bits(Call& call, const Function& function) {
   const DType dtype = call.In(0).dtype;

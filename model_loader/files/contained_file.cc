@@ -13,6 +13,8 @@
 #include <system_error>
 #include <vector>
 
+#include "model_loader/files/printable_name.h"
+
 namespace swizzle {
 namespace {
 
@@ -122,6 +124,19 @@ StatusOr<ContainedFile> ContainedFile::Open(const ModelFolder& folder, const std
     return InvalidArgument(file, " has other names (hard links), under which it may belong to somebody else: copy it");
   }
   return ContainedFile(std::move(opened), location, status.st_size);
+}
+
+StatusOr<std::string> ContainedFile::Read(const ModelFolder& folder, const std::string& location,
+                                          const std::string& what, int64_t most) {
+  SWIZZLE_RETURN_IF_ERROR(CheckName(location, what));
+  SWIZZLE_ASSIGN_OR_RETURN(const ContainedFile file, Open(folder, location, what));
+  if (file.bytes() > most) {
+    return InvalidArgument(what, " '", location, "' has ", file.bytes(), " bytes; it may have ", most, " at most");
+  }
+  std::string bytes(static_cast<size_t>(file.bytes()), '\0');
+  if (file.ReadAt(0, std::as_writable_bytes(std::span(bytes)))) return bytes;
+  return MakeError(StatusCode::kFailedPrecondition, what, " '", location,
+                   "' cannot be read, or became shorter meanwhile");
 }
 
 bool ContainedFile::ReadAt(int64_t offset, std::span<std::byte> bytes) const {

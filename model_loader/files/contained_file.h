@@ -39,6 +39,9 @@ class ContainedFile {
   const std::string& location() const { return location_; }
   // When it was opened.
   int64_t bytes() const { return bytes_; }
+  // All of one that has no more than `most` bytes; errors say what is wrong with it. The location's CheckName, too.
+  static StatusOr<std::string> Read(const ModelFolder& folder, const std::string& location, const std::string& what,
+                                    int64_t most);
   // False where it can't be read, or has become shorter.
   bool ReadAt(int64_t offset, std::span<std::byte> bytes) const;
 

@@ -16,7 +16,6 @@ namespace {
 
 using Result = std::optional<SymbolicElements>;
 
-constexpr int64_t kMostElements = 64;
 constexpr std::string_view kMoves[] = {"Concat", "Gather",  "Identity",  "Reshape",
                                        "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
 
@@ -24,11 +23,8 @@ constexpr std::string_view kMoves[] = {"Concat", "Gather",  "Identity",  "Reshap
 Result SizesOf(const SymbolicNode& node) {
   const SymbolicShape* const shape = node.ShapeOf(0);
   if (shape == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(shape->size());
-  const auto start = node.Int("start", 0), end = node.Int("end", rank);
-  if (!start || !end) return std::nullopt;
-  const StatusOr<SliceRange> range = ClampSlice(*start, *end, 1, rank);
-  if (!range.ok()) return std::nullopt;
+  const std::optional<SliceRange> range = ShapeRange(node, static_cast<int64_t>(shape->size()));
+  if (!range) return std::nullopt;
   const auto first = shape->begin() + range->start;
   return SymbolicElements{{range->count}, {first, first + range->count}};
 }
@@ -55,7 +51,8 @@ Result Moved(const SymbolicNode& node) {
     given[i] = &inputs[i];
   }
   const auto moved = Evaluate(node.node(), given);
-  if (!moved.ok() || !*moved || static_cast<int64_t>((*moved)->scalars.size()) > kMostElements) return std::nullopt;
+  if (!moved.ok() || !*moved || static_cast<int64_t>((*moved)->scalars.size()) > kMostSymbolicElements)
+    return std::nullopt;
   SymbolicElements made{(*moved)->shape, {}};
   for (const Scalar& scalar : (*moved)->scalars) made.values.push_back(pool[static_cast<size_t>(scalar.whole)]);
   return made;
@@ -109,7 +106,7 @@ Result Combined(const SymbolicNode& node, Symbols& symbols) {
   if (!shape.ok() || shape->size() > 1) return std::nullopt;
   SymbolicElements made{*shape, {}};
   const int64_t count = shape->empty() ? 1 : shape->front();
-  for (int64_t at = 0; at < count && count <= kMostElements; ++at) {
+  for (int64_t at = 0; at < count && count <= kMostSymbolicElements; ++at) {
     std::vector<SymbolicInt> of;
     for (size_t i = 0; i < node.size(); ++i) {
       const std::vector<SymbolicInt>& values = node.In(i).elements->values;
@@ -126,7 +123,8 @@ Result Combined(const SymbolicNode& node, Symbols& symbols) {
 Result Filled(const SymbolicNode& node) {
   const bool expands = node.node().op == "Expand";
   const auto counts = node.Numbers(expands ? 1 : 0);
-  if (!counts || counts->size() != 1 || counts->front() < 0 || counts->front() > kMostElements) return std::nullopt;
+  if (!counts || counts->size() != 1 || counts->front() < 0 || counts->front() > kMostSymbolicElements)
+    return std::nullopt;
   SymbolicInt value = 0;
   const auto attribute = node.node().attributes.find("value");
   if (expands) {

@@ -10,7 +10,6 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kMostElements = 64;
 constexpr size_t kMostRank = 16;  // of a chain of Gathers each may have twice the rank of the one before
 
 const SymbolicValue kAbsent;
@@ -18,7 +17,7 @@ const SymbolicValue kAbsent;
 bool IsCounted(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool; }
 
 std::optional<SymbolicElements> ElementsOf(const Tensor& tensor) {
-  if (!IsCounted(tensor.dtype) || tensor.elements() > kMostElements) return std::nullopt;
+  if (!IsCounted(tensor.dtype) || tensor.elements() > kMostSymbolicElements) return std::nullopt;
   const std::optional<Elements> elements = Elements::FromTensor(tensor);
   if (!elements) return std::nullopt;
   SymbolicElements made{tensor.shape, {}};
@@ -133,7 +132,7 @@ void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
     }
     if (output == 0) made.elements = ResultElements(node, symbols_);
     if (made.shape && made.shape->size() > kMostRank) made.shape.reset();
-    if (made.elements && (static_cast<int64_t>(made.elements->values.size()) > kMostElements ||
+    if (made.elements && (static_cast<int64_t>(made.elements->values.size()) > kMostSymbolicElements ||
                           made.elements->shape.size() > kMostRank)) {
       made.elements.reset();
     }

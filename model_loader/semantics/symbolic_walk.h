@@ -20,7 +20,8 @@ namespace swizzle {
 
 using SymbolicShape = std::vector<SymbolicInt>;
 
-// A few whole numbers, row-major. Value type.
+// A few whole numbers, row-major; of more than these it is not followed what they are. Value type.
+inline constexpr int64_t kMostSymbolicElements = 64;
 struct SymbolicElements {
   Shape shape;
   std::vector<SymbolicInt> values;

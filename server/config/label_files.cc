@@ -38,16 +38,9 @@ StatusOr<Labels> ParseLabels(std::string_view text) {
 }
 
 StatusOr<Labels> ReadFile(const fs::path& folder, const std::string& name) {
-  SWIZZLE_RETURN_IF_ERROR(CheckName(name, "the file of labels"));
-  SWIZZLE_ASSIGN_OR_RETURN(const ContainedFile file, ContainedFile::Open({folder, {}}, name, "its file of labels"));
-  if (file.bytes() > kMaxLabelFileBytes) {
-    return InvalidArgument("its file of labels, '", name, "', has ", file.bytes(), " bytes; it may have ",
-                           kMaxLabelFileBytes, " at most");
-  }
-  std::string text(static_cast<size_t>(file.bytes()), '\0');
-  if (file.ReadAt(0, std::as_writable_bytes(std::span(text)))) return ParseLabels(text);
-  return MakeError(StatusCode::kFailedPrecondition, "its file of labels, '", name,
-                   "', cannot be read, or became shorter meanwhile");
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string text,
+                           ContainedFile::Read({folder, {}}, name, "its file of labels", kMaxLabelFileBytes));
+  return ParseLabels(text);
 }
 
 }  // namespace

@@ -70,19 +70,6 @@ void AppendDrawn(DType dtype, Drawn& drawn, std::string& bytes) {
   }
 }
 
-StatusOr<std::string> ReadInput(const fs::path& folder, const std::string& name) {
-  SWIZZLE_RETURN_IF_ERROR(CheckName(name, "the file"));
-  SWIZZLE_ASSIGN_OR_RETURN(const ContainedFile file, ContainedFile::Open({folder, {}}, name, "its file"));
-  if (file.bytes() > kMaxInputBytes) {
-    return InvalidArgument("its file '", name, "' has ", file.bytes(), " bytes; it may have ", kMaxInputBytes,
-                           " at most");
-  }
-  std::string bytes(static_cast<size_t>(file.bytes()), '\0');
-  if (file.ReadAt(0, std::as_writable_bytes(std::span(bytes)))) return bytes;
-  return MakeError(StatusCode::kFailedPrecondition, "its file '", name,
-                   "' cannot be read, or became shorter meanwhile");
-}
-
 // The elements of one row.
 StatusOr<std::string> BytesOf(const SampleInput& input, DType dtype, int64_t count, const fs::path& folder) {
   const size_t least_bytes = dtype == DType::kString ? sizeof(uint32_t) : ElementBytes(dtype);  // of an element
@@ -103,7 +90,8 @@ StatusOr<std::string> BytesOf(const SampleInput& input, DType dtype, int64_t cou
     case SampleInput::INPUT_DATA_TYPE_NOT_SET:
       return InvalidArgument("has no data; give zero_data, random_data or input_data_file");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(bytes, ReadInput(folder / "warmup", input.input_data_file()));
+  SWIZZLE_ASSIGN_OR_RETURN(
+      bytes, ContainedFile::Read({folder / "warmup", {}}, input.input_data_file(), "its file", kMaxInputBytes));
   const bool fits = dtype == DType::kString ? IsStringTensor(std::as_bytes(std::span(bytes)), count)
                                             : bytes.size() == static_cast<size_t>(count) * ElementBytes(dtype);
   if (fits) return bytes;

@@ -1,5 +1,5 @@
-"""Operators that are written out as others when a model is read compute what ONNX Runtime's own compute: com.microsoft's,
-those of new opsets, ai.onnx.ml's, and a model's functions. Many nodes in one model, one a variant."""
+"""Operators that are written out as others when a model is read compute what ONNX Runtime's own compute:
+com.microsoft's, those of new opsets, ai.onnx.ml's, and a model's functions. Many nodes in one model, one a variant."""
 
 import numpy
 import onnx
@@ -70,7 +70,8 @@ def test_functions_and_norms(tmp_path):
     nodes.add('EmbedLayerNormalization',
               [ids, ids, nodes.draw(5, 8), nodes.draw(7, 8), nodes.draw(5, 8), nodes.draw(8), nodes.draw(8),
                numpy.array([[1, 1, 0], [1, 1, 1]], numpy.int32)], 2, **MICROSOFT)
-    nodes.add('EmbedLayerNormalization', [ids, '', nodes.draw(5, 8), nodes.draw(7, 8), '', nodes.draw(8), nodes.draw(8)],
+    nodes.add('EmbedLayerNormalization',
+              [ids, '', nodes.draw(5, 8), nodes.draw(7, 8), '', nodes.draw(8), nodes.draw(8)],
               [True, False], **MICROSOFT)
     nodes.check(tmp_path)
 
@@ -138,7 +139,8 @@ def test_attention_whose_queries_share_keys(tmp_path):
               **common)
     packed = nodes.input('packed', nodes.draw(BATCH, 1, (HEADS + 2 * kept) * SIZE))
     past = [nodes.draw(BATCH, kept, 3, SIZE), nodes.draw(BATCH, kept, 3, SIZE)]
-    nodes.add('GroupQueryAttention', [packed, '', '', *past, numpy.full(BATCH, 3, numpy.int32), numpy.int32(4), *tables],
+    nodes.add('GroupQueryAttention',
+              [packed, '', '', *past, numpy.full(BATCH, 3, numpy.int32), numpy.int32(4), *tables],
               3, do_rotary=1, rotary_interleaved=1, **common)
     nodes.check(tmp_path)
 
@@ -214,7 +216,8 @@ def test_operators_of_new_opsets(tmp_path):
     nodes.add('BitwiseOr', [whole, numpy.int32(8)])
     nodes.add('BitwiseXor', [whole, numpy.int32(-3)])
     nodes.add('BitwiseNot', [whole])
-    nodes.add('Col2Im', [nodes.input('columns', nodes.draw(BATCH, 3 * 4, 12)), numpy.array([5, 4]), numpy.array([2, 2])])
+    columns = nodes.input('columns', nodes.draw(BATCH, 3 * 4, 12))
+    nodes.add('Col2Im', [columns, numpy.array([5, 4]), numpy.array([2, 2])])
     nodes.add('Col2Im', [nodes.input('padded', nodes.draw(1, 2 * 9, 9)), numpy.array([5, 5]), numpy.array([3, 3])],
               pads=[1, 1, 1, 1], strides=[2, 2])
     for align in (0, 1):

@@ -94,7 +94,8 @@ def user():
     if os.geteuid() != 0:
         pytest.skip('only root starts processes of other users')
     number = 60000 + os.getpid() % 4000
-    probe = subprocess.run(['test', '-x', program('swizzle-server')], user=number, group=number, extra_groups=[], check=False)
+    probe = subprocess.run(['test', '-x', program('swizzle-server')], user=number, group=number, extra_groups=[],
+                           check=False)
     if probe.returncode != 0:
         pytest.skip('other users may not run the program where it is')
     return number
@@ -208,8 +209,8 @@ def test_little_address_space(starved, models, mebibytes, tuning):
         assert server.code == 127 or 'cannot start' in server.log()
         return
     if tuning:
-        wait_until(lambda: server.process.poll() is not None or 'tuned' in server.log() or SPARSE in server.page('/readyz')[1],
-                   120, 'the end of tuning')
+        wait_until(lambda: server.process.poll() is not None or 'tuned' in server.log() or
+                   SPARSE in server.page('/readyz')[1], 120, 'the end of tuning')
     check_serves(server, [identity_request('identity000'), image_request()])
 
 
@@ -235,7 +236,8 @@ def test_calls_that_begin_when_threads_run_out(starved, models, user):
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
         with contextlib.suppress(BlockingIOError):
             while len(sleepers) < limit:
-                sleepers.append(subprocess.Popen(['sleep', '600'], user=user, group=user, extra_groups=[], preexec_fn=restrict))
+                sleepers.append(subprocess.Popen(['sleep', '600'], user=user, group=user, extra_groups=[],
+                                                 preexec_fn=restrict))
         codes = answers(server, [identity_request(f'identity{i % 20:03}') for i in range(200)])
         assert codes == [None] * 200
         assert server.page('/livez') == (200, 'ok\n')
@@ -258,7 +260,8 @@ def test_a_configuration_that_is_a_link_to_nothing_is_not_none(start, repository
 
 LONG = {
     'a name': 'name: ' + '"aaaaaaaaaa" ' * 80000,
-    'dims': 'max_batch_size: 8 input [ { name: "image" data_type: TYPE_FP32 dims: [ ' + ','.join(['1'] * 100000) + ' ] } ]',
+    'dims': 'max_batch_size: 8 input [ { name: "image" data_type: TYPE_FP32 dims: [ ' + ','.join(['1'] * 100000) +
+            ' ] } ]',
     'a backend': f'backend: "{"b" * 500000}"',
     'a parameter': f'parameters {{ key: "{"k" * 300000}" value {{ string_value: "v" }} }}',
     'an unknown field': 'x' * 400000 + ': 1',

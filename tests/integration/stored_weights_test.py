@@ -57,7 +57,8 @@ def bytes_of_halves(store, array):
 
 
 def turned(store, array):
-    return store.node('Transpose', [halves(store, numpy.ascontiguousarray(array.T))], perm=list(range(array.ndim))[::-1])
+    stored = halves(store, numpy.ascontiguousarray(array.T))
+    return store.node('Transpose', [stored], perm=list(range(array.ndim))[::-1])
 
 
 WEIGHTS = {way.__name__: way for way in
