@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "proto/grpc_service.grpc.pb.h"
+#include "server/rpc/failed_stream.h"
 #include "server/rpc/received_message.h"
 
 namespace swizzle {
@@ -15,14 +16,6 @@ using grpc::CallbackServerContext;
 using grpc::internal::MethodHandler;
 using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
-
-// A stream that ends at once; deletes itself.
-template <typename Reactor>
-class RefusedStream final : public Reactor {
- public:
-  explicit RefusedStream(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 // As gRPC would run the method's own handler. It is done with its handlers when they return.
 void Refuse(RpcMethod::RpcType type, const MethodHandler::HandlerParameter& call, const grpc::Status& status) {
@@ -36,11 +29,11 @@ void Refuse(RpcMethod::RpcType type, const MethodHandler::HandlerParameter& call
   } else if (type == RpcMethod::SERVER_STREAMING) {
     grpc::internal::CallbackServerStreamingHandler<ByteBuffer, ByteBuffer>([&status](CallbackServerContext*,
                                                                                      const ByteBuffer*) {
-      return new RefusedStream<grpc::ServerWriteReactor<ByteBuffer>>(status);
+      return new FailedStream<grpc::ServerWriteReactor<ByteBuffer>>(status);
     }).RunHandler(call);
   } else {
     grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>([&status](CallbackServerContext*) {
-      return new RefusedStream<grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>>(status);
+      return new FailedStream<>(status);
     }).RunHandler(call);
   }
 }

@@ -190,8 +190,10 @@ Status InferenceService::FillStatistics(const Context& context, const inference:
       return absl::OkStatus();
     }
   }
+  const Authorization& authorization = *calls_.authorization;
+  const std::string_view shown = ShownBy(context);
   for (const ModelStatus& status : repository->List()) {
-    if (!CheckModel(context, status.name).ok()) continue;
+    if (!authorization.AllowsModel(status.name, shown)) continue;
     if (status.state != ModelState::kReady || (!request.name().empty() && status.name != request.name())) continue;
     const StatusOr<std::shared_ptr<ServingModel>> serving =
         repository->Find(status.name, std::to_string(status.version));
@@ -214,7 +216,9 @@ Status InferenceService::FillIndex(const Context& context, const inference::Repo
     return NoRepository(request.repository_name());
   }
   std::vector<ModelStatus> models = repository->List();
-  std::erase_if(models, [&](const ModelStatus& model) { return !CheckModel(context, model.name).ok(); });
+  const std::string_view shown = ShownBy(context);
+  std::erase_if(models,
+                [&](const ModelStatus& model) { return !calls_.authorization->AllowsModel(model.name, shown); });
   response = DescribeIndex(models, request.ready());
   return absl::OkStatus();
 }
@@ -233,6 +237,7 @@ Status InferenceService::FillTraceSetting(const Context& context, ListenerKind l
     SWIZZLE_RETURN_IF_ERROR(CheckControl(context, listener));
     SWIZZLE_RETURN_IF_ERROR(ApplyTraceSettings(request, sampling));
   } else if (!request.model_name().empty()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckModel(context, request.model_name()));
     SWIZZLE_RETURN_IF_ERROR(Find(request.model_name(), "").status());
   }
   response = DescribeTraceSettings(sampling);

@@ -1,5 +1,5 @@
 // inference.GRPCInferenceService on a model repository. No reaction blocks: a request is decoded, handed to its model's
-// batcher, and answered from there. UnservedMethods answers for the methods that come later.
+// batcher, and answered from there. UnservedMethods answers for those of CUDA shared memory.
 #ifndef SWIZZLE_SERVER_RPC_INFERENCE_SERVICE_H_
 #define SWIZZLE_SERVER_RPC_INFERENCE_SERVICE_H_
 

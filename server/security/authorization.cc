@@ -80,6 +80,13 @@ Status Authorization::CheckModel(std::string_view model, std::string_view shown)
   return grant->AllowsModel(model) ? absl::OkStatus() : Denied("this token does not allow this model");
 }
 
+bool Authorization::AllowsModel(std::string_view model, std::string_view shown) const {
+  if (!limits_models()) return true;
+  const std::shared_ptr<const AuthTokens> known = tokens();
+  const TokenGrant* const grant = known->Find(TokenOf(shown));
+  return grant != nullptr && grant->AllowsModel(model);
+}
+
 Reload Authorization::Look() {
   if (!asks_for_tokens_) return {};
   const MutexLock lock(mutex_);

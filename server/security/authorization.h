@@ -41,7 +41,9 @@ class Authorization {
   Status CheckClass(AccessClass needed, std::string_view shown) const;
   // OK for a model that the token may use, there or not. REQUIRES: the call itself was allowed.
   Status CheckModel(std::string_view model, std::string_view shown) const;
-  // Whether CheckModel has to be asked: some tokens are for some models alone.
+  // The same for lists, which leave out what is not allowed: that is no refusal, and counts as none.
+  bool AllowsModel(std::string_view model, std::string_view shown) const;
+  // Whether these have to be asked: some tokens are for some models alone.
   bool limits_models() const { return limits_models_.load(std::memory_order_relaxed); }
 
   // Reads the file if it has changed. To be called again and again.

@@ -1,4 +1,5 @@
-"""Traces and the request log of a real server: a collector with OpenTelemetry's own messages, and ones that misbehave."""
+"""Traces and the request log of a real server, by a collector with OpenTelemetry's own messages and ones that
+misbehave."""
 
 import collections
 import concurrent.futures
@@ -84,7 +85,8 @@ def test_official_messages_hold_what_was_sent(tmp_path):
         wait_until(lambda: collector.spans, 30, 'an export')
         assert server.stop() == 0
         request, = collector.named(REQUEST)
-        assert (request.trace_id.hex(), request.parent_span_id.hex(), request.trace_state) == (TRACE, PARENT, 'vendor=x')
+        assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)
+        assert request.trace_state == 'vendor=x'
         assert request.kind == trace_pb2.Span.SPAN_KIND_SERVER
         attributes = {each.key: each.value for each in request.attributes}
         assert attributes['rpc.system'].string_value == 'grpc'
@@ -169,9 +171,11 @@ def test_a_collector_that_never_answers_holds_up_nothing(tmp_path):
         try:
             infer(server, 3)
             wait_until(lambda: collector.calls, 30, 'an export')
-            infer(server, 2500)  # more than may wait
-            assert server.metric('swizzle_trace_spans_total', outcome='queue_full') > 0
-            assert server.metric('swizzle_requests_total', code='OK', model='identity') == 2503
+            sent = 3
+            while not server.metric('swizzle_trace_spans_total', outcome='queue_full'):
+                infer(server, 500)
+                sent += 500
+            assert server.metric('swizzle_requests_total', code='OK', model='identity') == sent
             assert server.stop() == 0
         finally:
             end.set()
@@ -194,12 +198,10 @@ def test_the_request_log(tmp_path):
     assert third['code'] == 'NOT_FOUND' and third['model'] == ''
 
 
-def test_the_request_log_has_a_budget(tmp_path):
+def test_lines_of_the_request_log_are_written_or_counted(tmp_path):
     with serving(tmp_path, '--request-log-rate=1') as server:
         infer(server, 600)
-        written = server.metric('swizzle_request_log_lines_total', outcome='written')
         dropped = server.metric('swizzle_request_log_lines_total', outcome='dropped')
-        assert dropped > 0 or written < 600  # on a machine where these take seconds, none need be dropped
         assert server.stop() == 0
         assert server.log().count('"message":"request"') + dropped == 600
 
