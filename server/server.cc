@@ -201,6 +201,9 @@ Status Server::Listen(const ServerOptions& options) {
                                                       {certificates_.get(), {authorization_.get()}}));
   SWIZZLE_RETURN_IF_ERROR(ListenForOrders(options, limits));
   memory_limit_ = MemoryLimitOf(options);
+  if (options.response_cache_bytes > 0) {
+    response_cache_ = std::make_shared<ResponseCache>(options.response_cache_bytes);
+  }
   call_watch_ = std::make_unique<CallWatch>();
   StartUpkeep();
   Log(LogLevel::kInfo, "listening",
@@ -245,6 +248,7 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
   const auto repository = calls.repository();
   const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
   const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
+  const int64_t cache_limit = response_cache_ == nullptr ? 0 : response_cache_->limit();
   return {.inflight_bytes = calls.inflight.held(),
           .inflight_bytes_limit = calls.limits.max_inflight_bytes,
           .malformed = calls.refused.malformed,
@@ -262,12 +266,11 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
           .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
           .transport_bytes_limit = calls.limits.transport_bytes,
           .memory_limit = memory_limit_,
-          .memory_promised = {to_models,
-                              calls.limits.max_inflight_bytes + calls.limits.transport_bytes + response_cache_limit_},
+          .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes + cache_limit},
           .run_bytes = runs.held,
           .run_bytes_limit = runs.limit,
           .response_cache_bytes = response_cache_ == nullptr ? 0 : response_cache_->bytes(),
-          .response_cache_limit = response_cache_limit_,
+          .response_cache_limit = cache_limit,
           .memory_trims = trim.trims(),
           .credentials = credential_watch_->load()};
 }
@@ -340,8 +343,6 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   const RpcLimits& limits = service_->calls().limits;
   repository.memory = {.limit = memory_limit_,
                        .requests = limits.max_inflight_bytes + limits.transport_bytes + options.response_cache_bytes};
-  response_cache_limit_ = options.response_cache_bytes;
-  if (response_cache_limit_ > 0) response_cache_ = std::make_shared<ResponseCache>(response_cache_limit_);
   repository.response_cache = response_cache_;
   repository.most_of_runs = options.max_run_bytes;
   repository.plan.threads = ThreadsOf(options);

@@ -123,10 +123,9 @@ class Server {
   bool says_goaway_ = true;
   std::unique_ptr<CallWatch> call_watch_;
   std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published
-  int64_t response_cache_limit_ = 0;
-  int64_t memory_limit_ = 0;                   // of the process
-  OpenStreams streams_{0};                     // the watch's
-  std::unique_ptr<SlowSenders> slow_senders_;  // the greed watch's
+  int64_t memory_limit_ = 0;                             // of the process
+  OpenStreams streams_{0};                               // the watch's
+  std::unique_ptr<SlowSenders> slow_senders_;            // the greed watch's
   std::atomic<int64_t> slow_senders_ended_ = 0;
   std::unique_ptr<Periodic> upkeep_, greed_watch_;  // last: they look after what stands above
 };

@@ -43,9 +43,7 @@ class CachedBatcher final : public Batcher {
       std::move(done)(*std::move(known));
       return kAnswered;
     }
-    const bool copied = request.staged == nullptr;
-    if (copied) HaveOwnInputs(request);
-    Done keeps = Keeping(request, copied ? ResponseCache::HashOf(request.inputs) : hash, std::move(done));
+    Done keeps = Keeping(request, hash, std::move(done));
     return batcher_->Submit(std::move(request), std::move(keeps));
   }
 
@@ -60,17 +58,6 @@ class CachedBatcher final : public Batcher {
   void HoldUntilQueued(int64_t count) override { batcher_->HoldUntilQueued(count); }
 
  private:
-  // What a client can still write, in memory that it shares, would be computed as one thing and kept as another:
-  // another client would get the wrong answer. What is staged is a copy already.
-  static void HaveOwnInputs(Request& request) {
-    auto copies = std::make_shared<std::vector<std::vector<std::byte>>>();
-    for (TensorView& input : request.inputs) {
-      const std::vector<std::byte>& copy = copies->emplace_back(input.bytes.begin(), input.bytes.end());
-      input.bytes = copy;  // whose elements stay where they are
-    }
-    request.owner = std::move(copies);
-  }
-
   // `done`, and before it the answer is kept. Inputs are there until `done` has run.
   Done Keeping(const Request& request, uint64_t hash, Done done) {
     return [this, hash, inputs = request.inputs, owner = request.owner, staged = request.staged,

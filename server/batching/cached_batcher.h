@@ -12,9 +12,8 @@
 namespace swizzle {
 
 // Hands to `batcher` what is not in `cache`, and keeps its answers there until it is destroyed, when they go. A request
-// that is there is answered before Submit returns, whatever waits; CheckRoom therefore refuses nothing. Others run on
-// copies of their inputs, so that an answer is kept for what it was computed of, whoever else can write there. `clock`
-// and `metrics` outlive the result; `metrics` may be null. Thread-safe, as any batcher.
+// that is there is answered before Submit returns, whatever waits; CheckRoom therefore refuses nothing. `clock` and
+// `metrics` outlive the result; `metrics` may be null. Thread-safe, as any batcher.
 std::unique_ptr<Batcher> NewCachedBatcher(std::unique_ptr<Batcher> batcher, std::shared_ptr<ResponseCache> cache,
                                           Clock& clock, ModelMetrics* metrics);
 

@@ -43,6 +43,7 @@ class ResponseCache {
   void Forget(Owner owner);
 
   int64_t bytes() const;
+  int64_t limit() const { return most_bytes_; }
 
  private:
   struct Tensors {

@@ -18,8 +18,8 @@ struct SampledRequest;  // server/tracing
 
 // Move-only. Already validated against the model's specification.
 struct Request {
-  std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; views into `owner`'s memory
-  std::shared_ptr<const void> owner;   // keeps the inputs' bytes alive
+  std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; nobody writes there any more
+  std::shared_ptr<const void> owner;   // keeps those of their bytes alive that the message does not
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
   int64_t tokens = 0;                            // Model::CheckRequest's

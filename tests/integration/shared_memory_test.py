@@ -107,7 +107,8 @@ def test_streams_take_regions_as_calls_do(client, region):
 def test_strings_are_checked_in_the_copy(client, region):
     source, key = region(64)
     client.register_system_shared_memory('in', key, 64)
-    os.pwrite(os.open('/dev/shm' + key, os.O_RDWR), b'\2\0\0\0ab\xff\0\0\0', 0)
+    with open('/dev/shm' + key, 'r+b') as file:
+        file.write(b'\2\0\0\0ab\xff\0\0\0')
     kwargs = tensors(count=6, shape=(1, 1), datatype='BYTES')
     assert list(client.infer('text', **kwargs).as_numpy('OUTPUT0')[0]) == [b'ab']
     broken = tensors(count=10, shape=(1, 2), datatype='BYTES')
@@ -191,6 +192,24 @@ def test_a_region_that_is_unregistered_lasts_for_its_requests(server, client, re
     wait_until(lambda: answers, 30, 'the answer')
     assert answers == [None]
     numpy.testing.assert_array_equal(shm.get_contents_as_numpy(target, numpy.float32, [2, 16]), VALUES)
+
+
+def test_what_changes_while_a_request_waits_changes_nothing(repository, start, region):
+    """Its answer is that of what was there when it came, and is kept for that."""
+    extra = 'dynamic_batching { } response_cache { enable: true }'
+    server = start(repository.identity('slow', delay_ms=500, extra=extra), f'--shared-memory-prefix={PREFIX}',
+                   '--response-cache-bytes=1000000')
+    source, key = region(128)
+    shm.set_shared_memory_region(source, [VALUES])
+    with triton.InferenceServerClient(server.grpc) as client:
+        client.register_system_shared_memory('in', key, 128)
+        answers = []
+        client.async_infer('slow', callback=lambda result, error: answers.append(error or result), **tensors())
+        wait_until(lambda: server.metric('swizzle_inflight_requests', model='slow') > 0, 30, 'the request')
+        shm.set_shared_memory_region(source, [VALUES + 1])
+        wait_until(lambda: answers, 30, 'the answer')
+        numpy.testing.assert_array_equal(answers[0].as_numpy('OUTPUT0'), VALUES)
+        numpy.testing.assert_array_equal(client.infer('slow', **tensors()).as_numpy('OUTPUT0'), VALUES + 1)
 
 
 def test_it_is_off_unless_asked_for(repository, start):

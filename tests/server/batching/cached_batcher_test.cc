@@ -66,26 +66,6 @@ TEST_P(CachedBatcherTest, AFullQueueRefusesOnlyWhatIsNew) {
   Finish();
 }
 
-// A client that writes to memory that it shares with the server can make nobody get a wrong answer.
-TEST_P(CachedBatcherTest, AnAnswerIsKeptForWhatItWasComputedOf) {
-  StartCached(ScriptedSpec(1));
-  Outcome running, changed, other, same;
-  Occupy(running);
-  std::vector<float> values = {5};
-  Request request = NumberedRequest(5);
-  request.inputs[0].bytes = std::as_bytes(std::span<const float>(values));
-  EXPECT_TRUE(batcher_->Submit(std::move(request), changed.Callback()).ok());
-  values[0] = 6;
-  model_->Release();
-  EXPECT_TRUE(changed.Wait().ok());
-  Submit(6, other);
-  EXPECT_TRUE(other.Wait().ok());
-  Submit(5, same);
-  Finish();
-  EXPECT_THAT(model_->batches(), ElementsAre(ElementsAre(0), ElementsAre(5), ElementsAre(6)));
-  EXPECT_EQ(same.Wait()->outputs, changed.Wait()->outputs);
-}
-
 TEST_P(CachedBatcherTest, ErrorsAreNotKept) {
   StartCached(ScriptedSpec(1));
   Outcome fails, runs;
