@@ -103,7 +103,7 @@ class Client {
   // Where the server takes orders; a server may do so at an address of its own. A model that serves is loaded again if
   // its files have changed, and replaced between two requests. Waits until it serves, but for no longer than `timeout`.
   virtual absl::Status LoadModel(const std::string& model, absl::Duration timeout) = 0;
-  // Likewise. Requests that the model has are finished meanwhile.
+  // Orders are taken there as well. Requests that the model has are finished meanwhile.
   virtual absl::Status UnloadModel(const std::string& model) = 0;
   virtual absl::StatusOr<ServerMetadata> GetServerMetadata() = 0;
   virtual absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string& model, const std::string& version = "") = 0;

@@ -60,9 +60,11 @@ void Server::Drain(const StepLimit& limit) {
     const Instant leave = Clock::Real().Now() + kFarewell;
     while (grpc_->open_connections() > 0 && Clock::Real().Now() < leave) absl::SleepFor(absl::Milliseconds(1));
   }
-  if (control_ != nullptr) control_->Shutdown(kFarewell);
-  grpc_->EndConnections();
-  grpc_->Shutdown(kFarewell);
+  for (GrpcListener* const listener : {grpc_.get(), control_.get()}) {
+    if (listener == nullptr) continue;
+    listener->EndConnections();
+    listener->Shutdown(kFarewell);
+  }
   if (sampler_ != nullptr) {
     limit(kTraceTime + kMostFarewell, kDrained);
     sampler_->Stop(kTraceTime);

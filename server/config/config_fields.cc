@@ -81,7 +81,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"dynamic_batching.preferred_batch_size", kServed, "sizes that are not worth a longer wait"},
     {"dynamic_batching.max_queue_delay_microseconds", kServed,
      "how long a request may wait for others to join its batch"},
-    {"dynamic_batching.preserve_ordering", kNoEffect, "a call has one answer, which reaches no other call"},
+    {"dynamic_batching.preserve_ordering", kNoEffect,
+     "a stream's answers come in the order of its requests in any case"},
     {"dynamic_batching.priority_levels", kServed,
      "levels that requests choose from by the parameter `priority`, 1 being served first, up to 100; a level that nine "
      "batches in a row passed over begins the next, so that none starves; 0: 1"},

@@ -63,7 +63,8 @@ void Retirement::Bury(ServingModel* model) noexcept {
       return;
     }
   }
-  Forget(Destroy(model));
+  Destroy(model);
+  Forget(model);
 }
 
 EndedModel Retirement::Destroy(ServingModel* model) {
@@ -76,9 +77,9 @@ EndedModel Retirement::Destroy(ServingModel* model) {
   return ended;
 }
 
-void Retirement::Forget(const EndedModel& ended) {
+void Retirement::Forget(const ServingModel* was) {
   const MutexLock lock(mutex_);
-  std::erase_if(retired_, [&](const Retiree& retiree) { return retiree.was == ended.was; });
+  std::erase_if(retired_, [&](const Retiree& retiree) { return retiree.was == was; });
   ended_.SignalAll();
 }
 
@@ -96,9 +97,9 @@ void Retirement::Run() {
       const EndedModel ended = Destroy(next);
       GiveBackFreedMemory();
       tell_(ended);
-      Forget(ended);
       return absl::OkStatus();
     }).IgnoreError();
+    Forget(next);  // whatever became of that: loads wait for it
   }
 }
 

@@ -50,7 +50,7 @@ class Retirement : public std::enable_shared_from_this<Retirement> {
   Retirement() = default;
   void Bury(ServingModel* model) noexcept;
   static EndedModel Destroy(ServingModel* model);
-  void Forget(const EndedModel& ended);
+  void Forget(const ServingModel* was);  // not followed
   void Run();
 
   mutable Mutex mutex_;

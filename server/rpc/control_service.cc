@@ -7,6 +7,7 @@
 #include "model_loader/files/printable_name.h"
 #include "server/config/model_config.h"
 #include "server/repository/load_order.h"
+#include "server/rpc/failed_stream.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
 
@@ -87,13 +88,6 @@ grpc::Status NoInference() {
           "this address is for operators; infer at the one that --grpc-address says"};
 }
 
-// A stream that ends at once; deletes itself.
-class RefusedStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
- public:
-  RefusedStream() { Finish(NoInference()); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace
 
 RpcLimits ControlLimits(const RpcLimits& of_others) {
@@ -120,7 +114,7 @@ ControlService::Unary* ControlService::ModelInfer(Context* context, const Bytes*
 }
 
 grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* ControlService::ModelStreamInfer(Context*) {
-  return new RefusedStream;
+  return new FailedStream<>(NoInference());
 }
 
 ControlService::Unary* ControlService::RepositoryModelLoad(Context* context, const Bytes* bytes, Bytes* response) {

@@ -57,6 +57,15 @@ class ControlService final : public UnservedMethods {
   Unary* LogSettings(Context* context, const Bytes* request, Bytes* response) override {
     return inference_.LogSettingsAt(ListenerKind::kControl, context, request, response);
   }
+  Unary* SystemSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.SystemSharedMemoryStatus(context, request, response);
+  }
+  Unary* SystemSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.SystemSharedMemoryRegister(context, request, response);
+  }
+  Unary* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.SystemSharedMemoryUnregister(context, request, response);
+  }
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
   // Answered when the model serves, or has failed to: INTERNAL, with the reason.

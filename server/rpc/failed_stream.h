@@ -4,15 +4,13 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "kernels/base/status.h"
-#include "server/rpc/received_message.h"
-
 namespace swizzle {
 
-// Deletes itself.
-class FailedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+// `Reactor` is the method's. Deletes itself.
+template <typename Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>
+class FailedStream final : public Reactor {
  public:
-  explicit FailedStream(const Status& status) { Finish(ToGrpc(status)); }
+  explicit FailedStream(const grpc::Status& status) { this->Finish(status); }
   void OnDone() override { delete this; }
 };
 

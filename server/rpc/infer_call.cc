@@ -134,8 +134,8 @@ Status InferCall::Submit() {
                          "' is decoupled: a request has any number of answers, and this call takes one; use "
                          "ModelStreamInfer");
   }
-  SWIZZLE_RETURN_IF_ERROR(HoldShared());
   const SharedRegions* const shared = calls_.shared_memory.enabled() ? &calls_.shared_memory : nullptr;
+  if (shared != nullptr) SWIZZLE_RETURN_IF_ERROR(HoldShared());
   SWIZZLE_ASSIGN_OR_RETURN(DecodedInfer decoded, DecodeInfer(*request_, spec(), start_, shared));
   outputs_ = std::move(decoded.outputs);
   marks_final_ = decoded.marks_final;
@@ -324,10 +324,7 @@ void InferCall::NameShared(inference::ModelInferResponse& message) const {
   for (size_t i = 0; i < shared_outputs_.size(); ++i) {
     const SharedBytes& shared = shared_outputs_[i];
     if (shared.region == nullptr) continue;
-    auto& parameters = *message.mutable_outputs(static_cast<int>(i))->mutable_parameters();
-    parameters["shared_memory_region"].set_string_param(shared.name);
-    parameters["shared_memory_byte_size"].set_int64_param(shared.bytes);
-    if (shared.offset != 0) parameters["shared_memory_offset"].set_int64_param(shared.offset);
+    shared.NameIn(*message.mutable_outputs(static_cast<int>(i))->mutable_parameters());
   }
 }
 
@@ -335,6 +332,8 @@ bool InferCall::Emit(std::vector<std::string> outputs, std::vector<Shape> shapes
   if (!emitted_.ok()) return false;
   if (cancelled_.load(std::memory_order_relaxed)) {
     emitted_ = absl::CancelledError("the request was cancelled while it ran");
+  } else if (deadline_ <= calls_.clock.Now()) {
+    emitted_ = absl::DeadlineExceededError("the request's deadline passed while it ran");
   } else {
     emitted_ = Contain("write an answer", [&] {
       Result result;

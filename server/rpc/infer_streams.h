@@ -1,5 +1,5 @@
-// The inference streams that are open, so that they end in order before somebody ends them otherwise: at a shutdown,
-// and before gRPC closes a connection for its age.
+// The streams of inference and of reflection that are open, so that they end in order before somebody ends them
+// otherwise: at a shutdown, and before gRPC closes a connection for its age.
 #ifndef SWIZZLE_SERVER_RPC_INFER_STREAMS_H_
 #define SWIZZLE_SERVER_RPC_INFER_STREAMS_H_
 

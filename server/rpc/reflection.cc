@@ -193,7 +193,7 @@ ReflectionServices::Reactor* ReflectionServices::Start(grpc::CallbackServerConte
   const auto stream = Contain("open the stream", [&]() -> StatusOr<ReflectionStream*> {
     return new ReflectionStream(descriptors_, calls_, context);
   });
-  if (!stream.ok()) return new FailedStream(stream.status());
+  if (!stream.ok()) return new FailedStream<>(ToGrpc(stream.status()));
   (*stream)->Begin();
   return *stream;
 }

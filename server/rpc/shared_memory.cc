@@ -11,12 +11,13 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
+#include "server/rpc/infer_parameters.h"
 
 namespace swizzle {
 namespace {
 
 using inference::InferParameter;
-using Parameters = google::protobuf::Map<std::string, InferParameter>;
+using Parameters = SharedBytes::Parameters;
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr size_t kMostRegions = 256;  // each is an open file
@@ -29,12 +30,8 @@ int64_t AtMost(uint64_t value) { return static_cast<int64_t>(std::min<uint64_t>(
 StatusOr<int64_t> NumberOf(const Parameters& parameters, const char* key, int64_t absent) {
   const auto found = parameters.find(key);
   if (found == parameters.end()) return absent;
-  const InferParameter& value = found->second;
-  if (value.parameter_choice_case() == InferParameter::kUint64Param) return AtMost(value.uint64_param());
-  if (value.parameter_choice_case() == InferParameter::kInt64Param && value.int64_param() >= 0) {
-    return value.int64_param();
-  }
-  return InvalidArgument("parameter '", key, "' must be a non-negative integer");
+  SWIZZLE_ASSIGN_OR_RETURN(const uint64_t number, UnsignedParameter(key, found->second));
+  return AtMost(number);
 }
 
 int64_t SizeOf(const FileDescriptor& file) {
@@ -46,6 +43,12 @@ int64_t SizeOf(const FileDescriptor& file) {
 bool IsWithin(int64_t offset, int64_t bytes, int64_t all) { return bytes <= all && offset <= all - bytes; }
 
 }  // namespace
+
+void SharedBytes::NameIn(Parameters& parameters) const {
+  parameters[kRegionKey].set_string_param(name);
+  parameters[kBytesKey].set_int64_param(bytes);
+  if (offset != 0) parameters[kOffsetKey].set_int64_param(offset);
+}
 
 Status SharedRegion::Check(int64_t offset, int64_t bytes) const {
   if (offset >= 0 && bytes >= 0 && IsWithin(offset, bytes, bytes_)) return absl::OkStatus();
@@ -102,7 +105,7 @@ StatusOr<FileDescriptor> SharedRegions::Open(const std::string& key) const {
   }
   FileDescriptor file(shm_open(("/" + name).c_str(), O_RDWR | O_CLOEXEC, 0));
   struct stat found = {};
-  if (file.valid() && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode)) return file;
+  if (file.is_open() && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode)) return file;
   return InvalidArgument("shared memory ", QuotedName(key),
                          " cannot be opened; is it there, and may the server's user ", "read and write it?");
 }

@@ -3,8 +3,7 @@
 //
 // They are the client's, who may change, shrink or unlink them at any time. So they are never mapped: bytes are copied
 // by pread and pwrite, which find out what is missing where a mapping would end the process (SIGBUS), and a request is
-// checked and computed on a copy that stays as it is. 602 KB take 34 us so, and 13 us out of a mapping. Only names with
-// the operator's prefix are opened.
+// checked and computed on a copy that stays as it is. Only names with the operator's prefix are opened.
 #ifndef SWIZZLE_SERVER_RPC_SHARED_MEMORY_H_
 #define SWIZZLE_SERVER_RPC_SHARED_MEMORY_H_
 
@@ -18,8 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
+#include "model_loader/files/file_descriptor.h"
 #include "proto/grpc_service.pb.h"
-#include "server/net/listening_socket.h"
 
 namespace swizzle {
 
@@ -49,9 +48,14 @@ class SharedRegion {
 
 // Bytes of a region, which were found to be within it.
 struct SharedBytes {
+  using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
+
   std::shared_ptr<const SharedRegion> region;  // null: not in shared memory
   std::string name;
   int64_t offset = 0, bytes = 0;
+
+  // Has the parameters of an output say where it is, as those of its request did.
+  void NameIn(Parameters& parameters) const;
 };
 
 // Those of the server, of all clients together, as Triton's are. Thread-safe.
@@ -70,7 +74,7 @@ class SharedRegions {
 
   // What the parameters of a tensor say. Nothing is in it where they name no region. INVALID_ARGUMENT for one that is
   // not there, or does not hold those bytes.
-  StatusOr<SharedBytes> Find(const google::protobuf::Map<std::string, inference::InferParameter>& parameters) const;
+  StatusOr<SharedBytes> Find(const SharedBytes::Parameters& parameters) const;
 
  private:
   Status CheckEnabled() const;

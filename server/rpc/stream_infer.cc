@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "server/rpc/failed_stream.h"
+#include "server/rpc/request_headers.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
 
@@ -18,12 +19,6 @@ using grpc::ByteBuffer;
 
 // What a request counts as until its answer is sent, however small its message is: about what it takes.
 constexpr int64_t kLeastRequestBytes = ConnectionBytes::kLeastCounted;
-
-bool AsksForStatus(const grpc::CallbackServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find("triton_grpc_error");
-  return found != metadata.end() && found->second == "true";
-}
 
 // An answer until it is written.
 struct Unsent {
@@ -40,7 +35,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>
         context_(context),
         under_way_(calls, context),
         connection_(calls.connections.Of(context.peer())),
-        errors_end_it_(AsksForStatus(context)) {}
+        errors_end_it_(HeaderOf(context, "triton_grpc_error") == "true") {}
 
   // On gRPC's thread, before it hears of this object.
   void Begin() {
@@ -313,7 +308,7 @@ grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* StartStreamInfer(InferCalls& ca
                                                                   grpc::CallbackServerContext& context) {
   const auto stream =
       Contain("open the stream", [&]() -> StatusOr<StreamInfer*> { return new StreamInfer(calls, context); });
-  if (!stream.ok()) return new FailedStream(stream.status());
+  if (!stream.ok()) return new FailedStream<>(ToGrpc(stream.status()));
   (*stream)->Begin();
   return *stream;
 }

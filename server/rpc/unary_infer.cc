@@ -30,7 +30,7 @@ class UnaryInfer final : public grpc::ServerUnaryReactor, public InferCall {
   // Whether gRPC may call OnDone on the thread that it is on, which it keeps for its own reactors: no API, but public.
   // It wakes a thread otherwise, whose share of the server's processor time was a tenth in echo_overhead_bench. After
   // an answer OnDone waits for nothing, unless the watch, whose lock Stop takes, is about to cancel the call. It may
-  // run on an executor of the model, which the call then must not be the last to hold.
+  // run on an executor of the model, and let go of that last (repository/retirement.h).
   bool InternalInlineable() override { return answered_.load(std::memory_order_relaxed) && !sending_.ending(); }
 
  private:

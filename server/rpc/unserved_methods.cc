@@ -17,18 +17,6 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const cha
 
 }  // namespace
 
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "SystemSharedMemoryStatus");
-}
-
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryRegister(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "SystemSharedMemoryRegister");
-}
-
-UnservedMethods::Unary* UnservedMethods::SystemSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) {
-  return Refuse(context, "SystemSharedMemoryUnregister");
-}
-
 UnservedMethods::Unary* UnservedMethods::CudaSharedMemoryStatus(Context* context, const Bytes*, Bytes*) {
   return Refuse(context, "CudaSharedMemoryStatus");
 }

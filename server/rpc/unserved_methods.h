@@ -1,5 +1,5 @@
-// The methods of the service that come later. gRPC answers UNIMPLEMENTED for them by itself, but without a word; here
-// the message names the method. What was sent to them is not parsed.
+// The methods of the service that come later: CUDA shared memory. gRPC answers UNIMPLEMENTED for them by itself, but
+// without a word; here the message names the method. What was sent to them is not parsed.
 #ifndef SWIZZLE_SERVER_RPC_UNSERVED_METHODS_H_
 #define SWIZZLE_SERVER_RPC_UNSERVED_METHODS_H_
 
@@ -15,9 +15,6 @@ class UnservedMethods : public RawInferenceService {
   using Unary = grpc::ServerUnaryReactor;
   using Bytes = grpc::ByteBuffer;
 
-  Unary* SystemSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;
-  Unary* SystemSharedMemoryRegister(Context* context, const Bytes*, Bytes*) override;
-  Unary* SystemSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryStatus(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryRegister(Context* context, const Bytes*, Bytes*) override;
   Unary* CudaSharedMemoryUnregister(Context* context, const Bytes*, Bytes*) override;

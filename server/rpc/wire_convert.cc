@@ -13,6 +13,7 @@
 #include "server/model/reshaped_dims.h"
 #include "server/model/string_tensor.h"
 #include "server/rpc/classification.h"
+#include "server/rpc/infer_parameters.h"
 #include "server/rpc/wire_contents.h"
 
 namespace swizzle {
@@ -31,15 +32,6 @@ std::string InputOf(const ModelSpec& spec, std::string_view input) {
 bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
 // ---- Parameters ----
-
-// The value of a parameter that is a non-negative integer, whichever of the two integer types carries it.
-StatusOr<uint64_t> UnsignedParameter(std::string_view key, const InferParameter& value) {
-  if (value.parameter_choice_case() == InferParameter::kUint64Param) return value.uint64_param();
-  if (value.parameter_choice_case() == InferParameter::kInt64Param && value.int64_param() >= 0) {
-    return static_cast<uint64_t>(value.int64_param());
-  }
-  return InvalidArgument("parameter '", key, "' must be a non-negative integer");
-}
 
 Status ReadTimeout(const InferParameter& value, const ModelSpec& spec, Instant now, Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const uint64_t timeout_us, UnsignedParameter("timeout", value));

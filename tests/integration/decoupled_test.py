@@ -7,7 +7,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from conftest import QUICK_START, Repository, Server
+from conftest import QUICK_START, Repository, Server, wait_until
 
 VALUES = numpy.arange(16, dtype=numpy.float32).reshape(1, 16)
 DECOUPLED = '''dynamic_batching { } model_transaction_policy { decoupled: true }
@@ -86,8 +86,7 @@ def test_who_leaves_ends_the_answers(server, stream):
     stream('endless')
     assert stream.answer().raw_output_contents[0] == VALUES.tobytes()
     stream.client.stop_stream(cancel_requests=True)
-    while not server.metric('swizzle_requests_total', model='endless', code='CANCELLED'):
-        pass
+    wait_until(lambda: server.metric('swizzle_requests_total', model='endless', code='CANCELLED'), 30, 'the end')
 
 
 def test_a_call_of_one_answer_is_refused(server):

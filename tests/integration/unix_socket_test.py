@@ -2,12 +2,13 @@
 
 import queue
 import stat
+import subprocess
 
 import numpy
 import pytest
 import tritonclient.grpc as triton
 
-from conftest import wait_until
+from conftest import program, wait_until
 
 VALUES = numpy.zeros((1, 16), numpy.float32)
 
@@ -48,7 +49,7 @@ def test_calls_on_a_unix_socket(repository, start, tmp_path, client_of):
 
 def test_connections_have_accounts_of_their_own(repository, start, tmp_path, client_of):
     path = tmp_path / 's'
-    server = start(repository.identity('slow', delay_ms=500), f'--grpc-address=unix:{path}',
+    server = start(repository.identity('slow', delay_ms=5000), f'--grpc-address=unix:{path}',
                    '--max-connection-inflight-bytes=20000')
     (_, send, answers), (_, other, answer) = client_of(path), client_of(path)
     for _ in range(6):
@@ -62,8 +63,6 @@ def test_connections_have_accounts_of_their_own(repository, start, tmp_path, cli
 
 
 def test_a_path_that_cannot_be_had_is_named(repository, tmp_path):
-    import subprocess
-    from conftest import program
     ended = subprocess.run([program('swizzle-server'), f'--model-repository={repository}',
                             f'--grpc-address=unix:{tmp_path}/no/such/folder', '--metrics-address=127.0.0.1:0'],
                            capture_output=True, text=True, timeout=60)

@@ -130,7 +130,6 @@ TEST_F(StreamInferTest, AnErrorEndsTheStreamOfWhoAsksForIt) {
   const grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "there is no model 'nobody'");
-  Await([&] { return BatcherOf("echo").queued() == 0; });  // what nobody waits for is cancelled
 }
 
 TEST_F(StreamInferTest, WhatIsNoMessageEndsTheStreamAfterTheAnswersBefore) {
@@ -230,9 +229,10 @@ TEST_F(StreamInferTest, TheDeadlineOfTheStreamIsItsRequests) {
   Serve();
   BatcherOf("echo").HoldUntilQueued(100);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
   const auto stream = stub_->ModelStreamInfer(&context);
   stream->Write(InferRequest("echo"));
+  Await([&] { return BatcherOf("echo").queued() == 1; });
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::DEADLINE_EXCEEDED);
   Await([&] { return BatcherOf("echo").queued() == 0; });
 }
@@ -261,7 +261,7 @@ TEST_F(StreamInferTest, AShutdownAnswersWhatWasReadAndEndsStreams) {
 
 TEST_F(StreamInferTest, StreamsEndInOrderBeforeTheirConnectionDoes) {
   ServerOptions options;
-  options.rpc.connection_age = absl::Milliseconds(300);
+  options.rpc.connection_age = absl::Seconds(2);
   options.rpc.connection_grace = absl::Seconds(10);
   Serve(options);
   Stream stream(*stub_);
@@ -271,6 +271,24 @@ TEST_F(StreamInferTest, StreamsEndInOrderBeforeTheirConnectionDoes) {
   const grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(status.error_message(), "the connection is as old as it may be; open another stream");
+}
+
+TEST_F(StreamInferTest, AnswersEndAtTheDeadlineOfTheirRequest) {
+  directory_.Write("slow/config.pbtxt",
+                   IdentityConfig("TYPE_FP32", "[4]",
+                                  "max_batch_size: 8 model_transaction_policy { decoupled: true } parameters { key: "
+                                  "'repeat_count' value { string_value: '2000' } } parameters { key: "
+                                  "'execute_delay_ms' value { string_value: '1' } }"));
+  ServerOptions options;
+  options.rpc.max_deadline = absl::Milliseconds(300);
+  Serve(options);
+  Stream stream(*stub_);
+  ASSERT_TRUE(stream.Send(InferRequest("slow"), "m"));
+  int answers = 0;
+  std::string next;
+  while ((next = stream.Next()) == "m") ++answers;
+  EXPECT_LT(answers, 2000);
+  EXPECT_THAT(next, HasSubstr("m: the request's deadline passed while it ran"));
 }
 
 // Answers that are not read have room to a bound; then their request ends. Once they are read, others have room.
