@@ -21,7 +21,9 @@ constexpr auto kFields = std::to_array<ConfigField>({
      "`swizzle`, or `onnxruntime` or `openvino`, which stand for the same; `identity` is a model without weights that "
      "answers its input"},
     {"platform", kServed,
-     "what the server itself reports, such as `swizzle_onnx`, or `onnxruntime_onnx`; changes nothing"},
+     "what the server itself reports, such as `swizzle_onnx`, or `onnxruntime_onnx`; changes nothing, but that "
+     "`ensemble` "
+     "needs `ensemble_scheduling`"},
     {"version_policy", kServed, "which of the versions that are there are served; the latest where it does not say"},
     {"version_policy.latest", kServed, "those with the greatest numbers"},
     {"version_policy.latest.num_versions", kServed, "how many; 0 stands for 1"},
@@ -104,8 +106,22 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"sequence_batching", kRefused,
      "the server keeps nothing from one request to the next; give the model its state as an input, and have clients "
      "send it again"},
-    {"ensemble_scheduling", kRefused,
-     "the server chains no models; call one after the other, or merge them into one ONNX model"},
+    {"ensemble_scheduling", kServed,
+     "a model made of others, whose `input` and `output` are all listed; what it runs on is theirs, and so are "
+     "`instance_group`, `model_warmup` and `default_model_filename`"},
+    {"ensemble_scheduling.step", kServed,
+     "a model of the repository, which runs as soon as what it reads is there; while it is loaded again, the ensemble "
+     "goes on with what served before, and without it the ensemble serves not"},
+    {"ensemble_scheduling.step.model_name", kServed, "has to serve, or be one that can be loaded"},
+    {"ensemble_scheduling.step.model_version", kServed, "-1: the latest that serves"},
+    {"ensemble_scheduling.step.input_map", kServed,
+     "for each input of the model, but for optional ones, the tensor that it gets: an input of the ensemble, or a "
+     "tensor that a step makes"},
+    {"ensemble_scheduling.step.output_map", kServed,
+     "for outputs of the model, what the tensor is called: an output of the ensemble, or what other steps read"},
+    {"ensemble_scheduling.step.model_namespace", kNoEffect, "a model's name is the only one of all repositories"},
+    {"ensemble_scheduling.max_inflight_requests", kNoEffect,
+     "the queues of the steps are bounded, and so is what requests hold of the memory"},
     {"optimization", kServed, "holds fields that say how, not what, is computed"},
     {"optimization.graph", kNoEffect, "graphs are optimised in any case, without changing what they compute"},
     {"optimization.priority", kNoEffect, "models take turns"},

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "model_loader/files/file_kind.h"
 #include "model_loader/files/printable_name.h"
@@ -30,8 +32,10 @@ constexpr int64_t kMaxTimeoutUs = 86'400'000'000;
 constexpr int64_t kMaxPriorityLevels = 100;
 constexpr int64_t kMaxWarmUpCount = 10'000;
 constexpr std::array<std::string_view, 4> kBackends = {"swizzle", "identity", "onnxruntime", "openvino"};
-constexpr std::array<std::string_view, 5> kPlatforms = {"swizzle_onnx", "swizzle_swz", "swizzle_safetensors",
-                                                        "swizzle_identity", "onnxruntime_onnx"};
+constexpr std::string_view kEnsemble = "ensemble";
+constexpr std::array<std::string_view, 6> kPlatforms = {"swizzle_onnx",     "swizzle_swz",      "swizzle_safetensors",
+                                                        "swizzle_identity", "onnxruntime_onnx", kEnsemble};
+constexpr int64_t kMaxSteps = 64;
 
 // Keeps the first error, with its line.
 class FirstError final : public pb::io::ErrorCollector {
@@ -125,6 +129,50 @@ Status CheckModelFilename(const std::string& name) {
                          "'; known are models that end in .onnx, .swz and .safetensors: export the model to ONNX");
 }
 
+bool IsReshaped(const ModelConfig& config) {
+  const auto is_reshaped = [](const auto& tensor) { return tensor.has_reshape(); };
+  return std::ranges::any_of(config.input(), is_reshaped) || std::ranges::any_of(config.output(), is_reshaped);
+}
+
+// An ensemble runs nothing by itself.
+Status CheckFieldsOfEnsemble(const ModelConfig& config) {
+  const std::pair<std::string_view, bool> of_models[] = {
+      {"instance_group", config.instance_group_size() > 0},
+      {"model_warmup", config.model_warmup_size() > 0},
+      {"default_model_filename", !config.default_model_filename().empty()},
+      {"model_transaction_policy.decoupled", config.model_transaction_policy().decoupled()},
+      {"reshape", IsReshaped(config)}};
+  for (const auto& [field, is_set] : of_models) {
+    if (is_set) return InvalidArgument("'", field, "' is for the models of the steps; remove it from the ensemble");
+  }
+  if (!config.backend().empty()) return InvalidArgument("'backend' is given, and an ensemble has none; remove it");
+  if (config.input_size() > 0 && config.output_size() > 0) return absl::OkStatus();
+  return InvalidArgument("an ensemble lists its inputs and its outputs: 'input' and 'output'");
+}
+
+Status CheckEnsemble(const ModelConfig& config) {
+  if (!IsEnsemble(config)) {
+    if (config.platform() != kEnsemble) return absl::OkStatus();
+    return InvalidArgument("'platform' is 'ensemble', but there is no 'ensemble_scheduling'");
+  }
+  SWIZZLE_RETURN_IF_ERROR(CheckFieldsOfEnsemble(config));
+  SWIZZLE_RETURN_IF_ERROR(
+      CheckRange("ensemble_scheduling.step (how many)", config.ensemble_scheduling().step_size(), 1, kMaxSteps));
+  for (const auto& step : config.ensemble_scheduling().step()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckName(step.model_name(), "a model of 'ensemble_scheduling.step'"));
+    if (step.model_name().empty()) return InvalidArgument("a step of 'ensemble_scheduling' has no 'model_name'");
+    SWIZZLE_RETURN_IF_ERROR(CheckRange("ensemble_scheduling.step.model_version", step.model_version(), -1,
+                                       std::numeric_limits<int64_t>::max()));
+    if (step.output_map().empty()) {
+      return InvalidArgument("step '", step.model_name(), "' of 'ensemble_scheduling' has no 'output_map'");
+    }
+    for (const auto& [port, tensor] : step.output_map()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckName(tensor, "a tensor of 'ensemble_scheduling.step.output_map'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status Check(const ModelConfig& config, std::string_view name) {
   SWIZZLE_RETURN_IF_ERROR(RefuseFields(config));
   if (!config.name().empty() && config.name() != name) {
@@ -137,6 +185,7 @@ Status Check(const ModelConfig& config, std::string_view name) {
   SWIZZLE_RETURN_IF_ERROR(CheckInstanceGroups(config));
   SWIZZLE_RETURN_IF_ERROR(CheckDynamicBatching(config));
   SWIZZLE_RETURN_IF_ERROR(CheckWarmUp(config));
+  SWIZZLE_RETURN_IF_ERROR(CheckEnsemble(config));
   SWIZZLE_RETURN_IF_ERROR(SpecsOf(config.input()));
   SWIZZLE_RETURN_IF_ERROR(SpecsOf(config.output()));
   return CheckParameters(config);
@@ -179,5 +228,7 @@ std::vector<ConfigNotice> NoticesOf(const ModelConfig& config) {
 }
 
 bool IsIdentity(const ModelConfig& config) { return config.backend() == "identity"; }
+
+bool IsEnsemble(const ModelConfig& config) { return config.has_ensemble_scheduling(); }
 
 }  // namespace swizzle

@@ -25,6 +25,9 @@ std::vector<ConfigNotice> NoticesOf(const inference::ModelConfig& config);
 // Whether `config` asks for `backend: "identity"`.
 bool IsIdentity(const inference::ModelConfig& config);
 
+// Whether it is a model made of others.
+bool IsEnsemble(const inference::ModelConfig& config);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_CONFIG_MODEL_CONFIG_H_

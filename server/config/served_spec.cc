@@ -145,17 +145,14 @@ void FillDynamicBatching(const ModelSpec& spec, inference::ModelDynamicBatching&
   }
 }
 
-}  // namespace
-
-std::string PlatformOf(std::string_view container) { return Concat("swizzle_", container); }
-
-StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view name, int64_t version) {
-  SWIZZLE_CHECK(IsIdentity(config));
+// Of a model of which nothing is known but what the file says.
+StatusOr<ModelSpec> SpecOfFile(const ModelConfig& config, std::string_view name, int64_t version,
+                               std::string_view platform, std::string_view backend) {
   ModelSpec spec;
   spec.name = name;
   spec.version = version;
-  spec.platform = PlatformOf("identity");
-  spec.backend = "identity";
+  spec.platform = platform;
+  spec.backend = backend;
   spec.max_batch_size = config.max_batch_size();
   spec.decoupled = config.model_transaction_policy().decoupled();
   SWIZZLE_ASSIGN_OR_RETURN(spec.inputs, SpecsOf(config.input()));
@@ -163,6 +160,31 @@ StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view nam
   SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyDefaults(config.input(), {}, spec), "config.pbtxt"));
   SWIZZLE_RETURN_IF_ERROR(Annotate(ApplyScheduling(config, spec), "config.pbtxt"));
   return spec;
+}
+
+}  // namespace
+
+std::string PlatformOf(std::string_view container) { return Concat("swizzle_", container); }
+
+StatusOr<ModelSpec> IdentitySpec(const ModelConfig& config, std::string_view name, int64_t version) {
+  SWIZZLE_CHECK(IsIdentity(config));
+  return SpecOfFile(config, name, version, PlatformOf("identity"), "identity");
+}
+
+StatusOr<ModelSpec> EnsembleSpec(const ModelConfig& config, std::string_view name, int64_t version) {
+  SWIZZLE_CHECK(IsEnsemble(config));
+  return SpecOfFile(config, name, version, "ensemble", "");
+}
+
+std::vector<EnsembleStep> StepsOf(const ModelConfig& config) {
+  std::vector<EnsembleStep> steps;
+  for (const auto& step : config.ensemble_scheduling().step()) {
+    steps.push_back({.model = step.model_name(),
+                     .version = std::max<int64_t>(step.model_version(), 0),
+                     .inputs = {step.input_map().begin(), step.input_map().end()},
+                     .outputs = {step.output_map().begin(), step.output_map().end()}});
+  }
+  return steps;
 }
 
 std::map<std::string, DeclaredPort> DeclaredPorts(const std::optional<ModelConfig>& config) {
@@ -219,11 +241,16 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
     const inference::ModelOutput* const its = FindTensor(given.output(), tensor.name);
     if (its != nullptr) config.mutable_output()->rbegin()->set_label_filename(its->label_filename());
   }
-  inference::ModelInstanceGroup& group = *config.add_instance_group();
-  group.set_count(spec.instance_count);
-  group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
-                                                          : inference::ModelInstanceGroup::KIND_CPU);
-  if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
+  if (given.has_ensemble_scheduling()) {
+    *config.mutable_ensemble_scheduling() = given.ensemble_scheduling();
+  } else {
+    inference::ModelInstanceGroup& group = *config.add_instance_group();
+    group.set_count(spec.instance_count);
+    group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
+                                                            : inference::ModelInstanceGroup::KIND_CPU);
+  }
+  if (spec.dynamic_batching && !given.has_ensemble_scheduling())
+    FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   if (spec.decoupled) config.mutable_model_transaction_policy()->set_decoupled(true);
   *config.mutable_parameters() = given.parameters();
   *config.mutable_model_warmup() = given.model_warmup();

@@ -9,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/status.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "proto/model_config.pb.h"
+#include "server/model/ensemble_graph.h"
 #include "server/model/model.h"
 
 namespace swizzle {
@@ -22,6 +24,10 @@ std::string PlatformOf(std::string_view container);
 
 // The specification of an identity model; all of it comes from `config`.
 StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
+
+// Likewise of an ensemble, and its steps in the file's order.
+StatusOr<ModelSpec> EnsembleSpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
+std::vector<EnsembleStep> StepsOf(const inference::ModelConfig& config);
 
 // What the file, if there is one, says of inputs and outputs, as a model's file would declare them. Nothing of tensors
 // that ConfigureSpec refuses.

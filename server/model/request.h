@@ -9,12 +9,22 @@
 
 #include "absl/time/time.h"
 #include "kernels/base/instant.h"
+#include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
 
 namespace swizzle {
 
 class AnswerSink;
 struct SampledRequest;  // server/tracing
+
+// What a request takes of memory on its way, beside its own inputs and its answer. Thread-safe.
+class RequestBudget {
+ public:
+  virtual ~RequestBudget() = default;
+  // Takes `bytes` more, or gives them back where they are negative. RESOURCE_EXHAUSTED, and nothing is taken, where
+  // there is no room for them.
+  virtual Status Add(int64_t bytes) = 0;
+};
 
 // Move-only. Already validated against the model's specification.
 struct Request {
@@ -26,6 +36,7 @@ struct Request {
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
   AnswerSink* answers = nullptr;                 // of a decoupled model; lasts until the request has ended
+  RequestBudget* budget = nullptr;               // lasts until the request has ended; null: nobody counts
   Instant deadline = Instant::InfiniteFuture();  // not started by then: DEADLINE_EXCEEDED
   int level = 1;                                 // of priority; 1 is the first to be served
   Instant late_at = Instant::InfiniteFuture();   // not started by then: it goes behind others of its level

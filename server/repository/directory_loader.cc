@@ -13,7 +13,6 @@
 #include "model_loader/plan/plan_tuner.h"
 #include "model_loader/plan/planner.h"
 #include "model_loader/regions/declared_outputs.h"
-#include "server/batching/cached_batcher.h"
 #include "server/config/config_parameters.h"
 #include "server/config/label_files.h"
 #include "server/config/model_config.h"
@@ -21,9 +20,11 @@
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/repository/ensemble_loader.h"
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_memory.h"
+#include "server/repository/started_model.h"
 #include "server/repository/warm_up.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
@@ -43,14 +44,13 @@ bool WantsGpu(const inference::ModelConfig& config) {
 class DirectoryLoader {
  public:
   DirectoryLoader(const VersionFolder& folder, const LoadingPlace& place)
-      : options_(place.options),
+      : place_(place),
+        options_(place.options),
         devices_(place.devices),
-        metrics_(place.metrics),
         tuner_(place.tuner),
         claim_(place.rooms, options_.resident_bytes),
         turns_(place.turns),
         threads_(place.threads),
-        retirement_(place.retirement),
         directory_(folder.directory),
         name_(folder.name),
         version_(folder.version),
@@ -73,19 +73,8 @@ class DirectoryLoader {
     return Serve(*std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
   }
 
-  // Nothing that a file says is ignored in silence.
-  void LogNotices(const std::vector<ConfigNotice>& notices) const {
-    for (const ConfigNotice& notice : notices) {
-      Log(LogLevel::kInfo, "field of config.pbtxt changes nothing",
-          {{"model", name_}, {"field", notice.field}, {"why", notice.why}});
-    }
-  }
-
   void LogNoticesOf(const inference::ModelConfig& config) const {
-    LogNotices(NoticesOf(config));
-    if (config.response_cache().enable() && options_.response_cache == nullptr) {
-      LogNotices({{"response_cache.enable", "the server keeps no answers; start it with --response-cache-bytes"}});
-    }
+    LogConfigNotices(name_, config, options_);
     if (!WantsGpu(config) || !devices_.gpus().empty()) return;
     Log(LogLevel::kWarning, "the model runs on the CPU, for the server has no GPU",
         {{"model", name_}, {"field", "instance_group.kind"}, {"why", devices_.reason()}});
@@ -94,7 +83,7 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, config, spec));
-    LogNotices(notices);
+    LogNotices(name_, notices);
     return NewIdentityModel(std::move(spec), ExecuteDelay(config), RepeatCount(config));
   }
 
@@ -316,7 +305,7 @@ class DirectoryLoader {
     if (!config) return spec;
     SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec), *defaults_));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, *config, spec));
-    LogNotices(notices);
+    LogNotices(name_, notices);
     return spec;
   }
 
@@ -338,24 +327,16 @@ class DirectoryLoader {
 
   StatusOr<std::shared_ptr<ServingModel>> Serve(std::shared_ptr<Model> model, const inference::ModelConfig& config,
                                                 absl::Duration load_time) {
-    // They travel in messages, which hold UTF-8 alone.
-    for (const auto& tensor : model->spec().inputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an input"));
-    for (const auto& tensor : model->spec().outputs) SWIZZLE_RETURN_IF_ERROR(CheckName(tensor.name, "an output"));
-    std::shared_ptr<ServingModel> serving = retirement_.NewModel();
-    serving->config_bytes = ConfigOf(model->spec(), config).SerializeAsString();
+    SWIZZLE_RETURN_IF_ERROR(CheckTensorNames(model->spec()));
     SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, WarmSessions(*model, config));
-    serving->metrics = metrics_.ForModel(model->spec(), *model->facts(), load_time);
+    const std::shared_ptr<ServingModel> serving = StartServing(model, config, load_time, place_);
     SWIZZLE_ASSIGN_OR_RETURN(serving->batcher,
                              NewBatcher(model, std::move(sessions), *options_.clock, serving->metrics.get(), threads_));
-    if (model->spec().cache_responses && options_.response_cache != nullptr) {
-      serving->batcher = NewCachedBatcher(std::move(serving->batcher), options_.response_cache, *options_.clock,
-                                          serving->metrics.get());
-    }
+    KeepAnswers(place_, *serving);
     SWIZZLE_RETURN_IF_ERROR(Annotate(cpu::CheckThreads(kSpareThreads),
                                      "its threads would leave too few to answer calls with (fewer models, or less "
                                      "'--threads', take fewer)"));
-    serving->model = std::move(model);
-    LogLoaded(*serving->model, load_time);
+    LogLoaded(*model, load_time);
     serving->memory_share = claim_.Take();
     HaveTuned(serving);
     return serving;
@@ -376,41 +357,13 @@ class DirectoryLoader {
     return sessions;
   }
 
-  static void LogLoaded(const Model& model, absl::Duration load_time) {
-    const ModelSpec& spec = model.spec();
-    const std::shared_ptr<const ModelFacts> facts = model.facts();
-    int layers = 0;
-    std::string kernels;
-    for (const ModelFacts::KernelUse& use : facts->kernels) {
-      layers += use.layers;
-      kernels += Concat(kernels.empty() ? "" : ",", use.kernel, ":", use.layers);
-    }
-    Log(LogLevel::kInfo, "model loaded",
-        {{"model", spec.name},
-         {"version", spec.version},
-         {"platform", spec.platform},
-         {"max_batch_size", spec.max_batch_size},
-         {"device", facts->device},
-         {"instances", spec.executors()},
-         {"layers", layers},
-         {"sparsity", facts->sparsity},
-         {"dense_bytes", facts->dense_bytes},
-         {"stored_bytes", facts->stored_bytes},
-         {"dense_fallback_layers", facts->dense_fallback_layers},
-         {"timed_now", facts->timed_now},
-         {"timed_before", facts->timed_before},
-         {"load_ms", absl::ToInt64Milliseconds(load_time)},
-         {"kernels", kernels}});
-  }
-
+  const LoadingPlace& place_;
   const RepositoryOptions& options_;
   const Devices& devices_;
-  Metrics& metrics_;
   BackgroundTuner* const tuner_;  // null: nothing is tuned
   MemoryClaim claim_;
   const std::shared_ptr<ComputeTurns> turns_;
   const std::shared_ptr<ExecutorThreads> threads_;
-  Retirement& retirement_;
   const fs::path& directory_;
   const std::string name_;
   const int64_t version_;
@@ -425,6 +378,7 @@ class DirectoryLoader {
 }  // namespace
 
 StatusOr<std::shared_ptr<ServingModel>> LoadVersion(const VersionFolder& folder, const LoadingPlace& place) {
+  if (folder.config && IsEnsemble(*folder.config)) return LoadEnsemble(folder, place);
   return DirectoryLoader(folder, place).Load(folder.config);
 }
 

@@ -15,6 +15,7 @@
 #include "server/model/compute_turns.h"
 #include "server/repository/memory_claim.h"
 #include "server/repository/model_repository.h"
+#include "server/repository/model_table.h"
 #include "server/repository/retirement.h"
 #include "server/telemetry/metrics.h"
 #include "server/tuning/background_tuner.h"
@@ -43,6 +44,7 @@ struct LoadingPlace {
   std::shared_ptr<ComputeTurns> turns;
   std::shared_ptr<ExecutorThreads> threads;
   Retirement& retirement;
+  const ModelTable& table;  // where ensembles find their steps
 };
 
 // The log says what was done, and how long it took. An error says why, without paths, which are no client's business.

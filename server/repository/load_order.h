@@ -13,6 +13,9 @@ struct LoadOrder {
   std::string model = {};
   std::optional<inference::ModelConfig> config = {};  // in place of its config.pbtxt; none: as that says
   bool awaited = false;                               // ModelStatus's
+  // An ensemble that a change of its steps is the reason for: it loads none of them, and serves no longer where it
+  // cannot serve with them as they are now.
+  bool follows_steps = false;
 };
 
 }  // namespace swizzle

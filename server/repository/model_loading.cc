@@ -8,7 +8,9 @@
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_file.h"
 #include "server/config/model_config.h"
+#include "server/config/served_spec.h"
 #include "server/repository/directory_loader.h"
+#include "server/repository/ensemble_loader.h"
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
 #include "server/telemetry/containment.h"
@@ -54,10 +56,70 @@ Status ModelLoading::Load(const LoadOrder& order) {
   if (absl::IsNotFound(path.status()) && !order.awaited && !table_.Has(order.model)) return path.status();
   table_.BeginLoad(order.model, order.awaited);
   if (!path.ok()) return Fail(order, 0, path.status());
-  retirement_.AwaitEnds(kEndPatience);
   StatusOr<Folder> folder = Contain("load the model", [&] { return ReadFolder(*path, order); });
   if (!folder.ok()) return Fail(order, 0, ReasonForClients(folder.status(), *path / "1"));
-  return LoadVersions(order, *folder);
+  const std::vector<const ServingModel*> before = table_.ServingOf(order.model);
+  if (folder->config && IsEnsemble(*folder->config)) {
+    LoadSteps(order, *folder->config);
+  } else {
+    retirement_.AwaitEnds(kEndPatience);
+    const MutexLock lock(mutex_);
+    ensembles_.erase(order.model);
+  }
+  Status status = LoadVersions(order, *folder);
+  if (table_.ServingOf(order.model) == before) return status;
+  for (const LoadOrder& follower : Followers(order.model)) {
+    if (IsUnderWay(follower.model)) continue;  // it looks at its steps when all of them are loaded
+    Load(follower).IgnoreError();              // the table has its reason
+  }
+  return status;
+}
+
+// Where one fails, the ensemble says so.
+void ModelLoading::LoadSteps(const LoadOrder& order, const inference::ModelConfig& config) {
+  std::vector<std::string> steps;
+  for (const EnsembleStep& step : StepsOf(config)) steps.push_back(step.model);
+  {
+    const MutexLock lock(mutex_);
+    ensembles_[order.model] = {order, steps};
+  }
+  if (order.follows_steps) return;
+  under_way_.push_back(order.model);
+  for (const std::string& step : steps) {
+    const bool is_wanted = table_.Versions(step).empty() && !(order.awaited && table_.HasFailed(step));
+    if (!is_wanted || IsUnderWay(step)) continue;
+    Load({.model = step, .awaited = order.awaited}).IgnoreError();
+  }
+  under_way_.pop_back();
+}
+
+bool ModelLoading::IsUnderWay(const std::string& ensemble) const {
+  return std::ranges::find(under_way_, ensemble) != under_way_.end();
+}
+
+std::vector<LoadOrder> ModelLoading::Followers(const std::string& model) const {
+  std::vector<LoadOrder> orders;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, ensemble] : ensembles_) {
+    if (std::ranges::find(ensemble.steps, model) == ensemble.steps.end()) continue;
+    orders.push_back(ensemble.order);
+    orders.back().follows_steps = true;
+  }
+  return orders;
+}
+
+std::vector<std::string> ModelLoading::OwnSteps(const std::string& ensemble) const {
+  std::vector<std::string> own;
+  const MutexLock lock(mutex_);
+  const auto its = ensembles_.find(ensemble);
+  if (its == ensembles_.end()) return own;
+  for (const std::string& step : its->second.steps) {
+    const bool is_others = std::ranges::any_of(ensembles_, [&](const auto& other) {
+      return other.first != ensemble && std::ranges::find(other.second.steps, step) != other.second.steps.end();
+    });
+    if (!is_others && std::ranges::find(own, step) == own.end()) own.push_back(step);
+  }
+  return own;
 }
 
 StatusOr<fs::path> ModelLoading::FindFolder(const std::string& model) const {
@@ -84,7 +146,7 @@ StatusOr<ModelLoading::Folder> ModelLoading::ReadFolder(const fs::path& path, co
   const inference::ModelConfig config = folder.config.value_or(inference::ModelConfig());
   SWIZZLE_ASSIGN_OR_RETURN(folder.versions, ServedVersions(versions, config.version_policy()));
   if (!folder.versions.empty()) return folder;
-  if (!IsIdentity(config)) {
+  if (!IsIdentity(config) && !IsEnsemble(config)) {
     return MakeError(
         StatusCode::kNotFound,
         "there is no version directory; put the model at 1/model.onnx, 1/model.swz or 1/model.safetensors");
@@ -113,8 +175,14 @@ Status ModelLoading::LoadVersions(const LoadOrder& order, const Folder& folder) 
 
 // False: it serves already.
 StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folder, int64_t version) {
-  Made made{folder.common, LookAtVersion(folder.path, version),
-            order.config ? order.config->SerializeAsString() : std::string()};
+  Made made{folder.common,
+            LookAtVersion(folder.path, version),
+            order.config ? order.config->SerializeAsString() : std::string(),
+            {}};
+  if (folder.config) {
+    const auto steps = FindSteps(StepsOf(*folder.config), table_);  // a load of it says what is wrong with them
+    for (const auto& step : steps.ok() ? *steps : std::vector<ModelTable::Serving>()) made.steps.push_back(step.get());
+  }
   const StatusOr<std::shared_ptr<ServingModel>> before = table_.Find(order.model, std::to_string(version));
   const auto known = made_[order.model].find(version);
   if (before.ok() && known != made_[order.model].end() && known->second == made) return false;
@@ -126,7 +194,7 @@ StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folde
   TakeBack();
   StatusOr<std::shared_ptr<ServingModel>> serving =
       LoadVersion({folder.path, order.model, version, folder.config, may_lower_batch, check_unchanged},
-                  {options_, devices_, metrics_, tuner_, rooms_, turns_, threads_, retirement_});
+                  {options_, devices_, metrics_, tuner_, rooms_, turns_, threads_, retirement_, table_});
   if (!serving.ok()) return Fail(order, version, serving.status());
   PublishRooms();
   const std::shared_ptr<ServingModel> loaded = *serving;
@@ -144,6 +212,7 @@ StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folde
 }
 
 Status ModelLoading::Fail(const LoadOrder& order, int64_t version, const Status& why) {
+  if (order.follows_steps) EndAll(order.model);
   const bool serves = !table_.Versions(order.model).empty();
   table_.Fail(order.model, version, why);
   metrics_.RecordLoadFailure(order.model);
@@ -157,6 +226,14 @@ Status ModelLoading::Fail(const LoadOrder& order, int64_t version, const Status&
 }
 
 void ModelLoading::Unload(const std::string& model) {
+  {
+    const MutexLock lock(mutex_);
+    ensembles_.erase(model);
+  }
+  EndAll(model);
+}
+
+void ModelLoading::EndAll(const std::string& model) {
   const auto ended = table_.Unload(model, {});
   for (const auto& serving : ended) End(serving);
   if (!ended.empty()) Log(LogLevel::kInfo, "model unloaded", {{"model", model}});

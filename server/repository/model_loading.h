@@ -38,11 +38,17 @@ class ModelLoading {
   // Loads the versions that its policy means, the latest first, but for those that serve and whose files are as they
   // were. Each takes the place of what served before as soon as it is loaded; where that fails, what serves goes on.
   // What the policy does not mean any more ends once all that it means serves. NOT_FOUND, entering nothing, for a model
-  // that is in no repository and is not known; INTERNAL if it, or a version of it, failed to load.
+  // that is in no repository and is not known; INTERNAL if it, or a version of it, failed to load. Of an ensemble the
+  // steps that do not serve are loaded before; ensembles whose steps have changed are loaded again.
   Status Load(const LoadOrder& order);
 
   // From any thread: nothing of the model serves from now on.
   void Unload(const std::string& model);
+  // From any thread: the orders that have to follow where the model was changed or unloaded, of ensembles that have it
+  // as a step.
+  std::vector<LoadOrder> Followers(const std::string& model) const;
+  // From any thread: the steps of an ensemble that are no other's.
+  std::vector<std::string> OwnSteps(const std::string& ensemble) const;
   // From any thread: a version was destroyed, and what it had of the memory is to be taken back.
   void NoteEnded(const EndedModel& ended);
   // Whether there is something to take back. From any thread.
@@ -63,15 +69,24 @@ class ModelLoading {
   // What a version that serves was made of.
   struct Made {
     FolderState common, files;
-    std::string config;  // that it was given in place of config.pbtxt
+    std::string config;                           // that it was given in place of config.pbtxt
+    std::vector<const ServingModel*> steps = {};  // of an ensemble, which keeps them: not followed
     bool operator==(const Made&) const = default;
+  };
+
+  struct Ensemble {
+    LoadOrder order;
+    std::vector<std::string> steps;
   };
 
   StatusOr<std::filesystem::path> FindFolder(const std::string& model) const;
   StatusOr<Folder> ReadFolder(const std::filesystem::path& path, const LoadOrder& order) const;
+  bool IsUnderWay(const std::string& ensemble) const;
+  void LoadSteps(const LoadOrder& order, const inference::ModelConfig& config);
   Status LoadVersions(const LoadOrder& order, const Folder& folder);
   StatusOr<bool> LoadOne(const LoadOrder& order, const Folder& folder, int64_t version);
   Status Fail(const LoadOrder& order, int64_t version, const Status& why);
+  void EndAll(const std::string& model);
   void End(const std::shared_ptr<ServingModel>& serving);
   void PublishRooms();
 
@@ -87,7 +102,9 @@ class ModelLoading {
   const std::shared_ptr<ComputeTurns> turns_;
   const std::shared_ptr<ExecutorThreads> threads_;
   std::map<std::string, std::map<int64_t, Made>> made_;  // of versions that serve, or did
+  std::vector<std::string> under_way_;                   // ensembles whose steps are being loaded
   mutable Mutex mutex_;
+  std::map<std::string, Ensemble> ensembles_ ABSL_GUARDED_BY(mutex_);  // that serve, or are to
   std::vector<uint64_t> ended_shares_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -57,7 +58,7 @@ class DirectoryRepository final : public ModelRepository {
   std::vector<ModelStatus> List() const override { return table_.List(); }
   std::vector<int64_t> Versions(std::string_view name) const override { return table_.Versions(name); }
   void LoadModel(LoadOrder order, Done done) override;
-  void UnloadModel(const std::string& model, Done done) override;
+  void UnloadModel(const std::string& model, bool with_steps, Done done) override;
   void StopLoading() override;
   int64_t promised_bytes() const override { return loading_.promised_bytes(); }
   RunBytes run_bytes() const override { return loading_.run_bytes(); }
@@ -76,7 +77,8 @@ class DirectoryRepository final : public ModelRepository {
     LoadOrder load;
     bool unload = false;
     Done done = nullptr;
-    bool gone = false;  // it is in no repository any more
+    bool gone = false;        // it is in no repository any more
+    bool with_steps = false;  // unloads an ensemble's as well, but for those of others
   };
 
   void Start();
@@ -87,7 +89,7 @@ class DirectoryRepository final : public ModelRepository {
   void Work();
   bool Next(Order& order);
   Status CarryOut(const Order& order);
-  Status Unload(const std::string& model, bool gone);
+  Status Unload(const std::string& model, bool gone, bool with_steps);
   void NoteChange() const {
     if (options_.changed) options_.changed();
   }
@@ -149,6 +151,7 @@ void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
   if (options_.control == ModelControl::kPoll) watch_ = std::make_unique<RepositoryWatch>(options_.directories);
   for (const std::string& name : at_start_) {
     if (options_.stop && options_.stop()) return;
+    if (!table_.IsLoading(name)) continue;                          // it was loaded as a step of another
     loading_.Load({.model = name, .awaited = true}).IgnoreError();  // it is in the table
     changed();
   }
@@ -199,9 +202,9 @@ void DirectoryRepository::LoadModel(LoadOrder order, Done done) {
   Add({.load = std::move(order), .done = std::move(done)});
 }
 
-void DirectoryRepository::UnloadModel(const std::string& model, Done done) {
+void DirectoryRepository::UnloadModel(const std::string& model, bool with_steps, Done done) {
   if (Status status = CheckExplicit(); !status.ok()) return std::move(done)(std::move(status));
-  Add({.load = {.model = model}, .unload = true, .done = std::move(done)});
+  Add({.load = {.model = model}, .unload = true, .done = std::move(done), .with_steps = with_steps});
 }
 
 bool DirectoryRepository::IsFree(const std::string& model) const {
@@ -273,15 +276,19 @@ void DirectoryRepository::Work() {
 }
 
 Status DirectoryRepository::CarryOut(const Order& order) {
-  const Status status = order.unload ? Unload(order.load.model, order.gone) : loading_.Load(order.load);
+  const Status status =
+      order.unload ? Unload(order.load.model, order.gone, order.with_steps) : loading_.Load(order.load);
   NoteChange();
   return status;
 }
 
-Status DirectoryRepository::Unload(const std::string& model, bool gone) {
+Status DirectoryRepository::Unload(const std::string& model, bool gone, bool with_steps) {
   if (!table_.Has(model)) return MakeError(StatusCode::kNotFound, "there is no model ", QuotedName(model));
+  const std::vector<std::string> steps = with_steps ? loading_.OwnSteps(model) : std::vector<std::string>();
   loading_.Unload(model);
   if (gone) table_.Forget(model);
+  for (LoadOrder& follower : loading_.Followers(model)) Add({.load = std::move(follower)});
+  for (const std::string& step : steps) Add({.load = {.model = step}, .unload = true, .with_steps = true});
   return absl::OkStatus();
 }
 
@@ -295,6 +302,8 @@ void DirectoryRepository::Drain(absl::FunctionRef<void()> progress) {
   table_.Close();
   std::vector<std::shared_ptr<ServingModel>> serving = table_.AllServing();
   for (auto& model : retirement_->Retired()) serving.push_back(std::move(model));
+  // What an ensemble has begun, its steps finish.
+  std::ranges::stable_sort(serving, std::ranges::greater(), [](const auto& model) { return model->depth; });
   for (const auto& model : serving) model->batcher->Drain(progress);
 }
 

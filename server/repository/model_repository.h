@@ -51,10 +51,11 @@ class ModelRepository {
   virtual std::vector<int64_t> Versions(std::string_view name) const = 0;  // that serve, ascending
   // Orders return at once; those for one model are carried out one after the other. Loads happen beside serving, and a
   // model that serves is replaced between two requests; where that fails, it goes on (ModelStatus::reload), and `done`
-  // gets INTERNAL with the reason. An unload lets the requests that there are end, and waits for none. UNAVAILABLE but
-  // with ModelControl::kExplicit; NOT_FOUND for an unknown model.
+  // gets INTERNAL with the reason. An unload lets the requests that there are end, and waits for none; with an ensemble
+  // the steps go that are no other's, where that is asked for. UNAVAILABLE but with ModelControl::kExplicit; NOT_FOUND
+  // for an unknown model.
   virtual void LoadModel(LoadOrder order, Done done) = 0;
-  virtual void UnloadModel(const std::string& model, Done done) = 0;
+  virtual void UnloadModel(const std::string& model, bool with_steps, Done done) = 0;
   // From now on orders are answered UNAVAILABLE, those that are under way included; returns at once.
   virtual void StopLoading() = 0;
   virtual Readiness readiness() const = 0;

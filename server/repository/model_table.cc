@@ -82,6 +82,22 @@ bool ModelTable::Has(std::string_view name) const {
   return models_.contains(name);
 }
 
+bool ModelTable::AnyIs(std::string_view name, ModelState state) const {
+  const auto found = models_.find(name);
+  return found != models_.end() &&
+         std::ranges::any_of(found->second.versions, [&](const auto& entry) { return entry.second.state == state; });
+}
+
+bool ModelTable::IsLoading(std::string_view name) const {
+  const MutexLock lock(mutex_);
+  return AnyIs(name, ModelState::kLoading);
+}
+
+bool ModelTable::HasFailed(std::string_view name) const {
+  const MutexLock lock(mutex_);
+  return AnyIs(name, ModelState::kFailed) && !AnyIs(name, ModelState::kReady);
+}
+
 std::vector<ModelTable::Serving> ModelTable::AllServing() const {
   const MutexLock lock(mutex_);
   std::vector<Serving> all;
@@ -91,6 +107,17 @@ std::vector<ModelTable::Serving> ModelTable::AllServing() const {
     }
   }
   return all;
+}
+
+std::vector<const ServingModel*> ModelTable::ServingOf(std::string_view name) const {
+  const MutexLock lock(mutex_);
+  std::vector<const ServingModel*> serving;
+  const auto found = models_.find(name);
+  if (found == models_.end()) return serving;
+  for (const auto& [number, version] : found->second.versions) {
+    if (version.serving != nullptr) serving.push_back(version.serving.get());
+  }
+  return serving;
 }
 
 int64_t ModelTable::LatestVersion(std::string_view name) const {
@@ -160,6 +187,7 @@ void ModelTable::Fail(const std::string& name, int64_t version, const Status& wh
   }
   failed.status = why;
   failed.state = ModelState::kFailed;
+  failed.ending = nullptr;
 }
 
 std::vector<ModelTable::Serving> ModelTable::Unload(std::string_view name, const std::vector<int64_t>& kept) {

@@ -31,7 +31,12 @@ class ModelTable {
   std::vector<int64_t> Versions(std::string_view name) const;
 
   bool Has(std::string_view name) const;
+  // Whether a load of it has begun, and not ended; whether its last one failed, and nothing serves.
+  bool IsLoading(std::string_view name) const;
+  bool HasFailed(std::string_view name) const;
   std::vector<Serving> AllServing() const;
+  // What serves its versions, in their order; not to be followed.
+  std::vector<const ServingModel*> ServingOf(std::string_view name) const;
   // That `name` is known to have, serving or not; 0: none is.
   int64_t LatestVersion(std::string_view name) const;
 
@@ -70,6 +75,7 @@ class ModelTable {
   };
   using Models = std::map<std::string, Model, std::less<>>;
 
+  bool AnyIs(std::string_view name, ModelState state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void SetLoading(const std::string& name, Version& version, bool awaited);
   void DropIfEmpty(Models::iterator model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -21,6 +21,7 @@ struct ServingModel {
   std::unique_ptr<Batcher> batcher;    // last: it uses the two above
   std::string config_bytes;            // serialized inference.ModelConfig, for the ModelConfig RPC
   InflightBytes inflight;              // of its requests and their responses
+  int depth = 0;                       // of an ensemble, more than that of any of its steps; drained before them
   uint64_t memory_share = 0;           // what of the rooms is its (repository/memory_claim.h); 0: nothing
   ServingModel* next_ended = nullptr;  // of those that wait to be destroyed
 };

@@ -12,8 +12,9 @@
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_tensors.h"
 #include "server/model/input_default.h"
-#include "server/model/reshaped_dims.h"
+#include "server/model/prepared_request.h"
 #include "server/model/string_tensor.h"
+#include "server/model/wire_shape.h"
 
 namespace swizzle {
 namespace {
@@ -99,24 +100,20 @@ StatusOr<std::string> BytesOf(const SampleInput& input, DType dtype, int64_t cou
                          DTypeName(dtype));
 }
 
-bool Fits(const Shape& shape, const Shape& dims) {
-  return std::ranges::equal(shape, dims,
-                            [](int64_t actual, int64_t wanted) { return wanted == -1 || actual == wanted; });
-}
-
-StatusOr<TensorView> ViewOf(const SampleInput& input, const TensorSpec& spec, bool batched, const fs::path& folder,
-                            std::string& bytes) {
-  TensorView view{spec.dtype, Shape(input.dims().begin(), input.dims().end()), {}};
-  const StatusOr<int64_t> count = ElementCount(view.shape);
-  if (DTypeOf(input.data_type()) != spec.dtype || !count.ok() || !Fits(view.shape, spec.wire_dims())) {
+StatusOr<TensorView> ViewOf(const SampleInput& input, const TensorSpec& tensor, const ModelSpec& spec,
+                            const fs::path& folder, std::string& bytes) {
+  const Shape row(input.dims().begin(), input.dims().end());
+  const StatusOr<int64_t> count = ElementCount(row);
+  TensorView view{tensor.dtype, row, {}};
+  view.shape.insert(view.shape.begin(), BatchDims(spec), 1);
+  if (DTypeOf(input.data_type()) != tensor.dtype || !count.ok() || !ShapeFits(spec, tensor, view.shape)) {
     const auto given = DTypeOf(input.data_type());
-    return InvalidArgument("is ", given ? DTypeName(*given) : "of no type", " ", ShapeText(view.shape), "; ",
-                           DTypeName(spec.dtype), " ", ShapeText(spec.wire_dims()), " is expected");
+    return InvalidArgument("is ", given ? DTypeName(*given) : "of no type", " ", ShapeText(row), "; ",
+                           DTypeName(tensor.dtype), " ", ShapeText(tensor.wire_dims()), " is expected");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(bytes, BytesOf(input, spec.dtype, *count, folder));
+  SWIZZLE_ASSIGN_OR_RETURN(bytes, BytesOf(input, tensor.dtype, *count, folder));
   view.bytes = std::as_bytes(std::span(bytes));
-  if (batched) view.shape.insert(view.shape.begin(), 1);
-  if (spec.reshaped) view.shape = Reshaped(view.shape, batched ? 1 : 0, *spec.reshaped, spec.dims);
+  view.shape = ModelShape(spec, tensor, view.shape);
   return view;
 }
 
@@ -131,7 +128,7 @@ StatusOr<Request> RequestOf(const inference::ModelWarmup& sample, const Model& m
       continue;
     }
     if (input == sample.inputs().end()) return InvalidArgument("has no input '", spec.inputs[i].name, "'");
-    auto view = ViewOf(input->second, spec.inputs[i], spec.max_batch_size > 0, folder, (*bytes)[i]);
+    auto view = ViewOf(input->second, spec.inputs[i], spec, folder, (*bytes)[i]);
     if (!view.ok()) return Annotate(view.status(), Concat("input '", spec.inputs[i].name, "'"));
     request.inputs.push_back(*std::move(view));
   }
@@ -140,8 +137,7 @@ StatusOr<Request> RequestOf(const inference::ModelWarmup& sample, const Model& m
     return InvalidArgument("has the input ", QuotedName(name), ", which the model has not");
   }
   request.owner = std::move(bytes);
-  SWIZZLE_ASSIGN_OR_RETURN(request.tokens, model.CheckRequest(request.inputs));
-  request.staged = model.Stage(request.inputs);
+  SWIZZLE_RETURN_IF_ERROR(PrepareRequest(model, request));
   return request;
 }
 

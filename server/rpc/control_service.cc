@@ -53,17 +53,19 @@ StatusOr<LoadOrder> OrderOf(const std::string& model, const Parameters& paramete
   return order;
 }
 
-Status CheckUnloadParameters(const Parameters& parameters) {
+// Whether the steps of an ensemble are to go with it.
+StatusOr<bool> WithDependents(const Parameters& parameters) {
+  bool with_dependents = false;
   for (const auto& [key, value] : parameters) {
-    // No model depends on another.
     if (key != "unload_dependents") {
       return InvalidArgument("there is no parameter ", QuotedName(key), "; known is 'unload_dependents'");
     }
     if (value.parameter_choice_case() != inference::ModelRepositoryParameter::kBoolParam) {
       return InvalidArgument("parameter 'unload_dependents' is true or false");
     }
+    with_dependents = value.bool_param();
   }
-  return absl::OkStatus();
+  return with_dependents;
 }
 
 template <typename Request>
@@ -144,13 +146,13 @@ ControlService::Unary* ControlService::RepositoryModelUnload(Context* context, c
     SWIZZLE_ASSIGN_OR_RETURN(const auto request, ParseOrder<inference::RepositoryModelUnloadRequest>(*bytes));
     SWIZZLE_ASSIGN_OR_RETURN(const Named named, NameIn(request));
     SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(*context, named.model));
-    SWIZZLE_RETURN_IF_ERROR(CheckUnloadParameters(request.parameters()));
+    SWIZZLE_ASSIGN_OR_RETURN(const bool with_dependents, WithDependents(request.parameters()));
     inference::RepositoryModelUnloadResponse message;
     if (named.as_kserve) {
       message.set_model_name(named.model);
       message.set_is_unloaded(true);
     }
-    repository->UnloadModel(named.model, Answer(reactor, response, message));
+    repository->UnloadModel(named.model, with_dependents, Answer(reactor, response, message));
     return absl::OkStatus();
   });
   if (!status.ok()) reactor->Finish(ToGrpc(status));

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/model/prepared_request.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/classification.h"
 #include "server/rpc/request_headers.h"
@@ -146,11 +147,10 @@ Status InferCall::Submit() {
   }
   Request& request = decoded.request;
   SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
-  SWIZZLE_ASSIGN_OR_RETURN(request.tokens, serving_->model->CheckRequest(request.inputs));
-  request.batch_class = serving_->model->BatchClass(request.inputs);
-  request.staged = serving_->model->Stage(request.inputs);
+  SWIZZLE_RETURN_IF_ERROR(PrepareRequest(*serving_->model, request));
   request.deadline = std::min(request.deadline, deadline_);
   request.connection = peer_;
+  request.budget = this;
   if (sample_ != nullptr) sample_->Attach(request);
   if (spec().decoupled) request.answers = this;
   SWIZZLE_ASSIGN_OR_RETURN(
@@ -269,7 +269,16 @@ Status InferCall::HoldShared() {
 Status InferCall::CheckResponse(const Request& request) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes,
                            ResponseBytes(spec(), request, outputs_, calls_.limits.max_response_bytes));
-  return Hold(held_, request_bytes_ + bytes);
+  promised_bytes_ = request_bytes_ + bytes;
+  return Hold(held_, promised_bytes_);
+}
+
+// While the batcher has the request, nobody else changes what it holds.
+Status InferCall::Add(int64_t bytes) {
+  const MutexLock lock(added_mutex_);
+  SWIZZLE_RETURN_IF_ERROR(Hold(held_, promised_bytes_ + added_bytes_ + bytes));
+  added_bytes_ += bytes;
+  return absl::OkStatus();
 }
 
 void InferCall::OnResult(StatusOr<Result> result) {

@@ -13,11 +13,14 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
 #include "proto/grpc_service.pb.h"
 #include "server/batching/batcher.h"
 #include "server/model/inflight_bytes.h"
+#include "server/model/request.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/connection_bytes.h"
 #include "server/rpc/greedy_connections.h"
@@ -101,7 +104,7 @@ struct HeldOfAll {
 //
 // Deletes itself once all have let go of it: who made it, and whoever decodes it. It has to be held while Start or
 // Cancel runs. Thread-safe.
-class InferCall : private AnswerSink {
+class InferCall : private AnswerSink, private RequestBudget {
  public:
   InferCall(const InferCall&) = delete;
   InferCall& operator=(const InferCall&) = delete;
@@ -163,6 +166,7 @@ class InferCall : private AnswerSink {
   void NameShared(inference::ModelInferResponse& message) const;
   bool Emit(std::vector<std::string> outputs, std::vector<Shape> shapes) override;
   bool begun() const override { return begun_; }
+  Status Add(int64_t bytes) override;
   Status WriteOneOfMany(Result result);
   void DropRequest();
   void Conclude(const Status& status);
@@ -176,7 +180,10 @@ class InferCall : private AnswerSink {
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* request_;  // null once the answer is written
   int64_t request_bytes_ = 0;
-  uint64_t peer_ = 0;  // Request's connection
+  int64_t promised_bytes_ = 0;  // of the request, and of what its response will have
+  Mutex added_mutex_;
+  int64_t added_bytes_ ABSL_GUARDED_BY(added_mutex_) = 0;  // RequestBudget's
+  uint64_t peer_ = 0;                                      // Request's connection
   Instant deadline_ = Instant::InfiniteFuture();
   std::vector<RequestedOutput> outputs_;
   std::unique_ptr<SampledRequest> sample_;   // null: it is neither logged nor traced

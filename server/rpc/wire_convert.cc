@@ -10,8 +10,8 @@
 
 #include "model_loader/files/printable_name.h"
 #include "server/model/input_default.h"
-#include "server/model/reshaped_dims.h"
 #include "server/model/string_tensor.h"
+#include "server/model/wire_shape.h"
 #include "server/rpc/classification.h"
 #include "server/rpc/infer_parameters.h"
 #include "server/rpc/wire_contents.h"
@@ -150,7 +150,6 @@ class Decoder {
   }
 
  private:
-  size_t batch_dims() const { return spec_.max_batch_size > 0 ? 1 : 0; }
   bool raw() const { return message_.raw_input_contents_size() > 0; }
   bool InSharedMemory(const InputTensor& input) const {
     return shared_ != nullptr && input.parameters().contains("shared_memory_region");
@@ -210,7 +209,7 @@ class Decoder {
     } else {
       SWIZZLE_RETURN_IF_ERROR(ReadTypedContents(input, view));
     }
-    if (expected.reshaped) view.shape = Reshaped(view.shape, batch_dims(), *expected.reshaped, expected.dims);
+    view.shape = ModelShape(spec_, expected, view.shape);
     return absl::OkStatus();
   }
 
@@ -223,23 +222,16 @@ class Decoder {
 
   Status ReadShape(const InputTensor& input, const TensorSpec& expected, TensorView& view) {
     view.shape.assign(input.shape().begin(), input.shape().end());
-    const Shape& dims = expected.wire_dims();
-    const auto fits = [](int64_t actual, int64_t wanted) { return wanted == -1 ? actual >= 0 : actual == wanted; };
-    if (view.shape.size() != batch_dims() + dims.size() ||
-        !std::equal(dims.begin(), dims.end(), view.shape.begin() + static_cast<ptrdiff_t>(batch_dims()),
-                    [&](int64_t wanted, int64_t actual) { return fits(actual, wanted); })) {
-      return WrongShape(input, expected);
-    }
-    return batch_dims() == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
+    if (!ShapeFits(spec_, expected, view.shape)) return WrongShape(input, expected);
+    return BatchDims(spec_) == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
   }
 
   Status WrongShape(const InputTensor& input, const TensorSpec& expected) const {
-    Shape wanted = expected.wire_dims();
-    if (spec_.max_batch_size > 0) wanted.insert(wanted.begin(), -1);
     constexpr int kMostShown = 16;
     const Shape shown(input.shape().begin(), input.shape().begin() + std::min(input.shape_size(), kMostShown));
     return InvalidArgument(InputOf(spec_, input.name()), " has shape ", ShapeText(shown),
-                           input.shape_size() > kMostShown ? " and more" : "", "; ", ShapeText(wanted), " is expected");
+                           input.shape_size() > kMostShown ? " and more" : "", "; ",
+                           ShapeText(WireDims(spec_, expected)), " is expected");
   }
 
   // All inputs agree on the batch dimension.
@@ -355,15 +347,6 @@ class Decoder {
   std::shared_ptr<std::vector<std::string>> converted_;                // contents that could not be used in place
 };
 
-// As clients see an output of this shape. Where the model made another than a configuration expects, that is shown.
-Shape WireShape(const TensorSpec& output, const ModelSpec& spec, const Shape& shape) {
-  const size_t batch_dims = spec.max_batch_size > 0 ? 1 : 0;
-  if (!output.reshaped || shape.size() != batch_dims + output.dims.size()) return shape;
-  Shape reshaped = Reshaped(shape, batch_dims, output.dims, *output.reshaped);
-  const StatusOr<int64_t> elements = ElementCount(shape), its = ElementCount(reshaped);
-  return elements.ok() && its.ok() && *elements == *its ? reshaped : shape;
-}
-
 void SetMicroseconds(std::string_view key, absl::Duration value, Parameters& parameters) {
   parameters[std::string(key)].set_int64_param(absl::ToInt64Microseconds(value));
 }
@@ -386,7 +369,7 @@ void EncodeInfer(const ModelInferRequest& message, const ModelSpec& spec, std::s
     auto& output = *response.add_outputs();
     output.set_name(spec.outputs[i].name);
     output.set_datatype(std::string(DTypeName(classes > 0 ? DType::kString : spec.outputs[i].dtype)));
-    const Shape shape = classes > 0 ? result.shapes[i] : WireShape(spec.outputs[i], spec, result.shapes[i]);
+    const Shape shape = classes > 0 ? result.shapes[i] : WireShape(spec, spec.outputs[i], result.shapes[i]);
     output.mutable_shape()->Add(shape.begin(), shape.end());
     response.add_raw_output_contents(std::move(result.outputs[i]));
   }

@@ -55,8 +55,6 @@ TEST(ParseModelConfig, WhatIsRefusedSaysWhatToDoInstead) {
       {"instance_group { passive: true }", "instance_group.passive", "remove the group"},
       {"sequence_batching { control_input { name: 'START' } oldest { max_candidate_sequences: 4 } }",
        "sequence_batching", "give the model its state as an input"},
-      {"platform: 'ensemble' ensemble_scheduling { step { model_name: 'a' input_map { key: 'x' value: 'y' } } }",
-       "ensemble_scheduling", "merge them into one ONNX model"},
       {"model_repository_agents { agents { name: 'checksum' } }", "model_repository_agents", "prepare them before"},
   };
   for (const auto& test : cases) {

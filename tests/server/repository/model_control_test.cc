@@ -58,7 +58,7 @@ class ModelControlTest : public ::testing::Test {
   }
   Status Unload(const std::string& model) {
     std::promise<Status> done;
-    repository_->UnloadModel(model, [&](Status status) { done.set_value(std::move(status)); });
+    repository_->UnloadModel(model, false, [&](Status status) { done.set_value(std::move(status)); });
     return done.get_future().get();
   }
 

@@ -35,7 +35,7 @@ class ThrowingRepository final : public ModelRepository {
   std::vector<ModelStatus> List() const override { Throw(); }
   std::vector<int64_t> Versions(std::string_view) const override { Throw(); }
   void LoadModel(LoadOrder, Done) override { Throw(); }
-  void UnloadModel(const std::string&, Done) override { Throw(); }
+  void UnloadModel(const std::string&, bool, Done) override { Throw(); }
   void StopLoading() override {}
   Readiness readiness() const override { Throw(); }
   int64_t promised_bytes() const override { return 0; }

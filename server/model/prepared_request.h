@@ -1,0 +1,17 @@
+// What the model itself says of a request before it is queued. A free function, thread-safe.
+#ifndef SWIZZLE_SERVER_MODEL_PREPARED_REQUEST_H_
+#define SWIZZLE_SERVER_MODEL_PREPARED_REQUEST_H_
+
+#include "kernels/base/status.h"
+#include "server/model/model.h"
+#include "server/model/request.h"
+
+namespace swizzle {
+
+// Fills in the request's tokens and class, and stages its inputs, as Model has them. INVALID_ARGUMENT where the model
+// cannot run it. REQUIRES: inputs are as the specification says.
+Status PrepareRequest(const Model& model, Request& request);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_MODEL_PREPARED_REQUEST_H_
