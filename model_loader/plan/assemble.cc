@@ -116,7 +116,7 @@ class ListBuilder {
   std::map<int, std::map<Storage, int>> slots_of_value_;
 };
 
-ArenaLayout PlaceSlots(const StepList& list, BatchSize size, const std::vector<SlotPlace>& places) {
+ArenaLayout PlaceSlots(const StepList& list, BatchSize size, ArenaOrder order, const std::vector<SlotPlace>& places) {
   std::vector<Lifetime> lifetimes;
   for (const Slot& slot : list.slots) {
     lifetimes.push_back({StorageBytes(slot.value.WithBatch(size), slot.storage), slot.first_step, slot.last_step});
@@ -129,7 +129,7 @@ ArenaLayout PlaceSlots(const StepList& list, BatchSize size, const std::vector<S
     whole.last = std::max(whole.last, lifetimes[i].last);
     lifetimes[i].bytes = 0;
   }
-  ArenaLayout arena = PlaceBuffers(lifetimes);
+  ArenaLayout arena = PlaceBuffers(lifetimes, order);
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     if (is_part(i)) arena.offsets[i] = arena.offsets[places[i].within] + places[i].offset;
   }
@@ -138,19 +138,19 @@ ArenaLayout PlaceSlots(const StepList& list, BatchSize size, const std::vector<S
 
 // Slots nest unless that takes more memory: a Concat's output is then there as soon as its first operand. Where all
 // together would, each Concat and Slice is asked in turn.
-ArenaBucket LayOut(const StepList& list, int index, BatchSize size) {
-  const ArenaLayout plain = PlaceSlots(list, size, {});
+ArenaBucket LayOut(const StepList& list, int index, BatchSize size, ArenaOrder order) {
+  const ArenaLayout plain = PlaceSlots(list, size, order, {});
   std::vector<SlotPlace> places = NestSlots(list, size);
-  ArenaLayout arena = PlaceSlots(list, size, places);
+  ArenaLayout arena = PlaceSlots(list, size, order, places);
   if (arena.bytes > plain.bytes) {
     std::vector<bool> copies(list.steps.size(), true);
     for (size_t i = 0; i < list.steps.size(); ++i) {
       if (list.steps[i].problem.op != Op::kConcat && list.steps[i].problem.op != Op::kSlice) continue;
       copies[i] = false;
-      copies[i] = PlaceSlots(list, size, NestSlots(list, size, copies)).bytes > plain.bytes;
+      copies[i] = PlaceSlots(list, size, order, NestSlots(list, size, copies)).bytes > plain.bytes;
     }
     places = NestSlots(list, size, copies);
-    arena = PlaceSlots(list, size, places);
+    arena = PlaceSlots(list, size, order, places);
   }
   const bool nested = std::ranges::any_of(
       places, [&](const SlotPlace& place) { return place.within != static_cast<int>(&place - places.data()); });
@@ -194,9 +194,11 @@ Assembly Assemble(Backend& backend, Network network, AssembledFor batches, RunSe
   }
   for (const Step& step : parts.lists.back().steps) assembly.conversions += step.layer < 0;
   const bool sequences = network.sequences.has_value();
+  const bool has_threads = HasHostMemory(backend) && settings.threads > 1;
+  const ArenaOrder order = has_threads ? ArenaOrder::kHalves : ArenaOrder::kPacked;
   for (BatchSize size : ArenaSizes(batches, sequences)) {
     const int list = ListFor(size, sequences, choices);
-    parts.buckets.push_back(LayOut(parts.lists[list], list, size));
+    parts.buckets.push_back(LayOut(parts.lists[list], list, size, order));
   }
   // Batches come in parts where the host runs them.
   if (HasHostMemory(backend) && !sequences && batches.largest.rows > 1 && network.batch_size == 0)

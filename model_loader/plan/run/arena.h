@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_PLAN_RUN_ARENA_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,9 +25,20 @@ struct ArenaLayout {
   size_t bytes = 0;
 };
 
-// Greedy by size, each buffer at the lowest gap that fits (Pisarchyk and Lee, "Efficient Memory Management for Deep
-// Neural Net Inference", 2020, section 5.2). Pure.
-ArenaLayout PlaceBuffers(std::span<const Lifetime> lifetimes);
+// How buffers lie to each other.
+enum class ArenaOrder : uint8_t {
+  kPacked,  // as low as they can
+  kHalves,  // around few middles, if that takes little more memory; else packed
+};
+
+// Packed: greedy by size, each buffer at the lowest gap that fits (Pisarchyk and Lee, "Efficient Memory Management for
+// Deep Neural Net Inference", 2020, section 5.2).
+//
+// In halves: buffers that are alive at different times lie around the same middle. The threads of a pool take the same
+// part of every loop, so that the lower half of them writes the lower half of every buffer: then no line that one of
+// two threads wrote is written by the other later, when it would have to come out of the other's cache. Where the two
+// share no cache, two threads of a packed MobileNetV1 are as slow as one (kernels/cpu/PERFORMANCE.md). Pure.
+ArenaLayout PlaceBuffers(std::span<const Lifetime> lifetimes, ArenaOrder order = ArenaOrder::kPacked);
 
 }  // namespace swizzle
 
