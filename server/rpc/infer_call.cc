@@ -96,6 +96,7 @@ std::string InferCall::Id() const {
 Status InferCall::Begin() {
   if (calls_.sampler != nullptr) {
     sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return HeaderOf(context_, name); });
+    if (sample_ != nullptr) sample_->streamed = carrier_.any_answers;
   }
   SWIZZLE_RETURN_IF_ERROR(Hold(held_, received_.wire_bytes()));
   if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {

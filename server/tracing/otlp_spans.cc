@@ -92,9 +92,16 @@ bool IsOurFault(StatusCode code) {
   }
 }
 
+// A method of the service, as spans are called by it.
+struct Method {
+  const char *name, *span;
+};
+constexpr Method kUnary = {"ModelInfer", "inference.GRPCInferenceService/ModelInfer"};
+constexpr Method kStreamed = {"ModelStreamInfer", "inference.GRPCInferenceService/ModelStreamInfer"};
+
 void AddRequest(SpanWriter& writer, const SampledRequest& request) {
-  Span& span =
-      writer.Add("inference.GRPCInferenceService/ModelInfer", Span::SPAN_KIND_SERVER, request.start, request.end);
+  const Method& method = request.streamed ? kStreamed : kUnary;
+  Span& span = writer.Add(method.span, Span::SPAN_KIND_SERVER, request.start, request.end);
   SetPlace(span, request.place);
   span.set_flags(kSampled | kKnowsWhetherRemote | (request.parent ? kParentIsRemote : 0));
   if (request.parent) {
@@ -104,7 +111,7 @@ void AddRequest(SpanWriter& writer, const SampledRequest& request) {
   Attributes& attributes = *span.mutable_attributes();
   Add(attributes, "rpc.system", "grpc");
   Add(attributes, "rpc.service", "inference.GRPCInferenceService");
-  Add(attributes, "rpc.method", "ModelInfer");
+  Add(attributes, "rpc.method", method.name);
   Add(attributes, "rpc.grpc.status_code", static_cast<int64_t>(request.code));
   if (!request.model.empty()) {
     Add(attributes, "swizzle.model", request.model);

@@ -56,6 +56,7 @@ struct SampledRequest {
 
   // Since it was chosen.
   bool logged = false, traced = false;
+  bool streamed = false;  // ModelStreamInfer brought it
   std::optional<TraceContext> parent;
   SpanPlace place;  // where it is traced; its trace is the parent's where there is one
   Instant start;

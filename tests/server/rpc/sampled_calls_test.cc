@@ -112,6 +112,24 @@ TEST_F(SampledCallsTest, ABatchIsOneSpanLinkedToItsRequests) {
   }
 }
 
+TEST_F(SampledCallsTest, RequestsOfAStreamHaveSpansOfItsMethod) {
+  ServeTraced(1.0);
+  {
+    grpc::ClientContext context;
+    const auto stream = stub_->ModelStreamInfer(&context);
+    inference::ModelStreamInferResponse response;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(stream->Write(InferRequest("echo")));
+      ASSERT_TRUE(stream->Read(&response));
+    }
+    stream->WritesDone();
+    ASSERT_TRUE(stream->Finish().ok());
+  }
+  const std::vector<Span> spans = Spans();
+  EXPECT_EQ(Named(spans, "inference.GRPCInferenceService/ModelStreamInfer").size(), 2u);
+  EXPECT_TRUE(Named(spans, kRequest).empty());
+}
+
 TEST_F(SampledCallsTest, WhatIsRefusedIsTracedWithItsCode) {
   ServeTraced(1.0);
   EXPECT_FALSE(Infer(InferRequest("nobody")).ok());

@@ -80,6 +80,13 @@ TEST_F(OtlpSpansTest, ARequestIsAServersSpanBelowItsCallers) {
   EXPECT_FALSE(span.has_status());
 }
 
+TEST_F(OtlpSpansTest, ARequestOfAStreamIsOfItsMethod) {
+  request_->streamed = true;
+  const Span span = Export()[0];
+  EXPECT_EQ(span.name(), "inference.GRPCInferenceService/ModelStreamInfer");
+  EXPECT_EQ(AttributesOf(span).at("rpc.method"), "ModelStreamInfer");
+}
+
 TEST_F(OtlpSpansTest, WithoutACallerItIsTheRoot) {
   request_->parent = std::nullopt;
   const Span span = Export()[0];
