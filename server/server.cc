@@ -21,6 +21,7 @@
 #include "server/batching/executor_threads.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_trim.h"
+#include "server/rpc/call_load.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/grpc_threads.h"
 #include "server/shutdown_signals.h"
@@ -249,12 +250,7 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
   const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
   const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
   const int64_t cache_limit = response_cache_ == nullptr ? 0 : response_cache_->limit();
-  return {.inflight_bytes = calls.inflight.held(),
-          .inflight_bytes_limit = calls.limits.max_inflight_bytes,
-          .malformed = calls.refused.malformed,
-          .too_large = calls.refused.too_large,
-          .no_room = calls.refused.inflight_bytes,
-          .slow_readers = calls.responses.ended(),
+  return {.calls = LoadOf(calls),
           .connections = connections.open,
           .connections_limit = calls.limits.max_connections,
           .accepted = connections.accepted,

@@ -45,6 +45,13 @@ struct RefusedCalls {
   std::atomic<int64_t> inflight_bytes = 0;  // no room for them
 };
 
+// Streams of inference, and requests that were read from them.
+struct StreamedCalls {
+  std::atomic<int64_t> streams = 0;   // open
+  std::atomic<int64_t> requests = 0;  // not yet dropped
+  std::atomic<int64_t> unread = 0;    // of these, over
+};
+
 // What all calls share. Outlives them.
 struct InferCalls {
   using Repository = absl::AnyInvocable<StatusOr<const ModelRepository*>() const>;
@@ -61,6 +68,7 @@ struct InferCalls {
   InflightBytes inflight;              // of all models
   ConnectionBytes connections;         // of those, by connection
   RefusedCalls refused;
+  StreamedCalls streamed;
   ResponseWatch responses;
   CancelledCalls cancelled;
   UnfinishedCalls unfinished;  // of connections, while there are many
@@ -124,7 +132,7 @@ class InferCall : private AnswerSink, private RequestBudget {
   // What brings the request.
   struct Carrier {
     int64_t least_bytes = 0;   // that the accounts of bytes in flight hold of it
-    bool any_answers = false;  // it takes any number of answers, rather than one
+    bool any_answers = false;  // a stream, which takes any number of answers, rather than one
   };
 
   // `context` and `request` outlive this.

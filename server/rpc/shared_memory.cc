@@ -96,6 +96,11 @@ Status SharedRegions::CheckEnabled() const {
   return Unimplemented("this server takes no shared memory; send tensors in messages");
 }
 
+SharedRegions::Load SharedRegions::load() const {
+  const MutexLock lock(mutex_);
+  return {static_cast<int64_t>(regions_.size()), registered_bytes_, enabled() ? most_bytes_ : 0};
+}
+
 // A plain name below /dev/shm, with or without the slash that shm_open wants.
 StatusOr<FileDescriptor> SharedRegions::Open(const std::string& key) const {
   const std::string name = key.starts_with('/') ? key.substr(1) : key;

@@ -66,6 +66,11 @@ class SharedRegions {
 
   bool enabled() const { return !prefix_.empty(); }
 
+  struct Load {
+    int64_t regions = 0, bytes = 0, bytes_limit = 0;
+  };
+  Load load() const;  // zeros unless enabled
+
   // UNIMPLEMENTED unless enabled, like the others.
   Status Register(const inference::SystemSharedMemoryRegisterRequest& request);
   // Empty: all. One that is not there is left alone.

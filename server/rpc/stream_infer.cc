@@ -35,7 +35,10 @@ class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>
         context_(context),
         under_way_(calls, context),
         connection_(calls.connections.Of(context.peer())),
-        errors_end_it_(HeaderOf(context, "triton_grpc_error") == "true") {}
+        errors_end_it_(HeaderOf(context, "triton_grpc_error") == "true") {
+    calls_.streamed.streams.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~StreamInfer() override { calls_.streamed.streams.fetch_sub(1, std::memory_order_relaxed); }
 
   // On gRPC's thread, before it hears of this object.
   void Begin() {
@@ -141,6 +144,7 @@ class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
               }).ok();
     }
     if (!its.ok()) bytes.Clear();  // which gRPC would count until the answer is sent
+    stream_.calls_.streamed.unread.fetch_add(1, std::memory_order_relaxed);
     const Turn turn(stream_);
     ended = true;
     status = its;
@@ -246,6 +250,8 @@ void StreamInfer::Write(Streamed& first) {
 void StreamInfer::Drop(Streamed& first) {
   open_.pop_front();
   connection_->streamed.fetch_sub(1, std::memory_order_relaxed);
+  calls_.streamed.unread.fetch_sub(1, std::memory_order_relaxed);
+  calls_.streamed.requests.fetch_sub(1, std::memory_order_relaxed);
   first.Release();
 }
 
@@ -267,6 +273,7 @@ StreamInfer::Streamed* StreamInfer::Take() {
     throw;
   }
   connection_->streamed.fetch_add(1, std::memory_order_relaxed);
+  calls_.streamed.requests.fetch_add(1, std::memory_order_relaxed);
   streamed->Retain();
   return streamed;
 }

@@ -77,6 +77,12 @@ enum class MemoryUse : uint8_t {
   kRequests,  // what clients may make the server hold
 };
 
+// How far a request of a stream is that was read.
+enum class StreamedRequest : uint8_t {
+  kRunning,  // it is not over
+  kUnread,   // it is, but its answers, or those before it, are not read
+};
+
 // Calls as gRPC counts them.
 enum class CallState : uint8_t { kStarted, kSucceeded, kFailed };
 
@@ -139,6 +145,8 @@ template <>
 inline constexpr std::array<std::string_view, 2> kLabelValues<WatchedFiles> = {"tls", "tokens"};
 template <>
 inline constexpr std::array<std::string_view, 2> kLabelValues<MemoryUse> = {"models", "requests"};
+template <>
+inline constexpr std::array<std::string_view, 2> kLabelValues<StreamedRequest> = {"running", "unread"};
 template <>
 inline constexpr std::array<std::string_view, 3> kLabelValues<CallState> = {"started", "succeeded", "failed"};
 template <>

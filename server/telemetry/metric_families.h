@@ -58,6 +58,7 @@ inline constexpr MetricLabel kConnectionEnd = {"after", kLabelValues<ConnectionE
 inline constexpr MetricLabel kWatchedFiles = {"files", kLabelValues<WatchedFiles>};
 inline constexpr MetricLabel kReloadOutcome = {"outcome", kLabelValues<ReloadOutcome>};
 inline constexpr MetricLabel kMemoryUse = {"to", kLabelValues<MemoryUse>};
+inline constexpr MetricLabel kStreamedRequest = {"state", kLabelValues<StreamedRequest>};
 inline constexpr MetricLabel kCallState = {"state", kLabelValues<CallState>};
 inline constexpr MetricLabel kTuningState = {"state", kLabelValues<TuningState>};
 inline constexpr MetricLabel kGpuUuid = {"gpu_uuid"};
@@ -168,6 +169,18 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "the limits of the server or the model), inflight_bytes (no room for it), slow_reader (its response was not read "
      "in time), unauthenticated (it showed no token, or none that there is), permission_denied (its token does not "
      "allow it, or nobody may here); the last two are of HTTP, too."},
+    {"swizzle_infer_streams", kGauge, {}, "Calls of ModelStreamInfer that are open."},
+    {"swizzle_infer_stream_requests",
+     kGauge,
+     {kStreamedRequest},
+     "Requests that were read from them: running (not over), unread (over, but not all of their answers, or of those "
+     "before them, are sent: many of them are of clients that do not read)."},
+    {"swizzle_shared_memory_regions", kGauge, {}, "Regions of shared memory that clients have registered."},
+    {"swizzle_shared_memory_bytes", kGauge, {}, "Bytes of these regions; they are no memory of the process."},
+    {"swizzle_shared_memory_bytes_limit",
+     kGauge,
+     {},
+     "Bytes that they may have together (--shared-memory-bytes); 0: the server takes no shared memory."},
     {"swizzle_connections", kGauge, {}, "Connections, those closed within the last second included."},
     {"swizzle_connections_limit", kGauge, {}, "Connections that there may be (--max-connections)."},
     {"swizzle_connections_accepted_total", kCounter, {}, "Connections accepted."},

@@ -108,10 +108,18 @@ struct CredentialLoad {
   int64_t unauthenticated = 0, denied = 0;  // calls refused
 };
 
+// What calls take of the server.
+struct CallLoad {
+  int64_t inflight_bytes = 0, inflight_bytes_limit = 0;
+  int64_t malformed = 0, too_large = 0, no_room = 0, slow_readers = 0;               // calls refused
+  int64_t streams = 0;                                                               // of inference, open
+  std::array<int64_t, kLabelValues<StreamedRequest>.size()> streamed_requests = {};  // by StreamedRequest
+  int64_t shared_regions = 0, shared_bytes = 0, shared_bytes_limit = 0;
+};
+
 // What clients take of the server, and how often it refused them.
 struct ClientLoad {
-  int64_t inflight_bytes = 0, inflight_bytes_limit = 0;
-  int64_t malformed = 0, too_large = 0, no_room = 0, slow_readers = 0;  // calls refused
+  CallLoad calls;
   int64_t connections = 0, connections_limit = 0, accepted = 0;
   int64_t refused_limit = 0, refused_files = 0, ended_greedy = 0, ended_slow = 0;  // connections
   std::array<int64_t, kLabelValues<ConnectionEnd>.size()> connections_ended = {};  // by ConnectionEnd

@@ -31,10 +31,10 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
   const auto call = [&](CallRefusal why, int64_t count) {
     Add<"swizzle_refused_calls_total">(calls, number(count), why);
   };
-  call(CallRefusal::kMalformed, load.malformed);
-  call(CallRefusal::kTooLarge, load.too_large);
-  call(CallRefusal::kInflightBytes, load.no_room);
-  call(CallRefusal::kSlowReader, load.slow_readers);
+  call(CallRefusal::kMalformed, load.calls.malformed);
+  call(CallRefusal::kTooLarge, load.calls.too_large);
+  call(CallRefusal::kInflightBytes, load.calls.no_room);
+  call(CallRefusal::kSlowReader, load.calls.slow_readers);
   call(CallRefusal::kUnauthenticated, load.credentials.unauthenticated);
   call(CallRefusal::kPermissionDenied, load.credentials.denied);
   prometheus::MetricFamily refused = Empty<"swizzle_connections_refused_total">();
@@ -42,9 +42,14 @@ std::vector<prometheus::MetricFamily> OfClients(const ClientLoad& load) {
   Add<"swizzle_connections_refused_total">(refused, number(load.refused_files), ConnectionRefusal::kFiles);
   Add<"swizzle_connections_refused_total">(refused, number(load.ended_greedy), ConnectionRefusal::kGreedy);
   Add<"swizzle_connections_refused_total">(refused, number(load.ended_slow), ConnectionRefusal::kSlow);
-  return {Single<"swizzle_inflight_bytes">(number(load.inflight_bytes)),
-          Single<"swizzle_inflight_bytes_limit">(number(load.inflight_bytes_limit)),
+  return {Single<"swizzle_inflight_bytes">(number(load.calls.inflight_bytes)),
+          Single<"swizzle_inflight_bytes_limit">(number(load.calls.inflight_bytes_limit)),
           std::move(calls),
+          Single<"swizzle_infer_streams">(number(load.calls.streams)),
+          ByLabel<"swizzle_infer_stream_requests", StreamedRequest>(load.calls.streamed_requests),
+          Single<"swizzle_shared_memory_regions">(number(load.calls.shared_regions)),
+          Single<"swizzle_shared_memory_bytes">(number(load.calls.shared_bytes)),
+          Single<"swizzle_shared_memory_bytes_limit">(number(load.calls.shared_bytes_limit)),
           Single<"swizzle_connections">(number(load.connections)),
           Single<"swizzle_connections_limit">(number(load.connections_limit)),
           Single<"swizzle_connections_accepted_total">(number(load.accepted)),

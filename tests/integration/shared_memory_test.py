@@ -115,7 +115,10 @@ def test_strings_are_checked_in_the_copy(client, region):
     assert '(uint32 length, bytes)' in refusal(client.infer, 'text', **broken)
 
 
-def test_status_and_unregister(client, region):
+def test_status_and_unregister(server, client, region):
+    def metrics():
+        return [server.metric(f'swizzle_shared_memory_{name}') for name in ('regions', 'bytes', 'bytes_limit')]
+
     _, key = region(256)
     assert client.get_system_shared_memory_status(as_json=True) == {}
     client.register_system_shared_memory('a', key, 100)
@@ -124,11 +127,14 @@ def test_status_and_unregister(client, region):
     assert status['b'] == {'name': 'b', 'key': key, 'offset': '56', 'byte_size': '200'}
     assert list(client.get_system_shared_memory_status('a', as_json=True)['regions']) == ['a']
     assert 'is registered already' in refusal(client.register_system_shared_memory, 'a', key, 100)
+    assert metrics() == [2, 300, 10000]
     client.unregister_system_shared_memory('a')
+    assert metrics() == [1, 200, 10000]
     assert 'there is no shared memory region' in refusal(client.get_system_shared_memory_status, 'a')
     client.unregister_system_shared_memory('nothing')
     client.unregister_system_shared_memory()
     assert client.get_system_shared_memory_status(as_json=True) == {}
+    assert metrics() == [0, 0, 10000]
 
 
 def test_what_may_not_be_registered(client, region):

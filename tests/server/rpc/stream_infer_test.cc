@@ -311,6 +311,33 @@ TEST_F(StreamInferTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_EQ(stream.Next(), "e");
 }
 
+TEST_F(StreamInferTest, MetricsTellOfStreamsAndOfWhatWaitsOnThem) {
+  Serve();
+  EXPECT_TRUE(MetricsHave("swizzle_infer_streams 0"));
+  BatcherOf("echo").HoldUntilQueued(2);
+  Stream stream(*stub_), idle(*stub_);
+  ASSERT_TRUE(idle.Send(InferRequest("other"), "read"));
+  EXPECT_EQ(idle.Next(), "read");
+  ASSERT_TRUE(stream.Send(InferRequest("echo"), "1"));
+  ASSERT_TRUE(stream.Send(InferRequest("other"), "2"));
+  Await([&] {
+    return MetricsHave("swizzle_infer_stream_requests{state=\"running\"} 1") &&
+           MetricsHave("swizzle_infer_stream_requests{state=\"unread\"} 1");
+  });
+  EXPECT_TRUE(MetricsHave("swizzle_infer_streams 2"));
+  ASSERT_TRUE(stream.Send(InferRequest("echo"), "3"));
+  for (const char* id : {"1", "2", "3"}) EXPECT_EQ(stream.Next(), id);
+  Await([&] {
+    return MetricsHave("swizzle_infer_stream_requests{state=\"running\"} 0") &&
+           MetricsHave("swizzle_infer_stream_requests{state=\"unread\"} 0");
+  });
+  idle.context().TryCancel();
+  Await([&] { return MetricsHave("swizzle_infer_streams 1"); });
+  stream.SendNoMore();
+  EXPECT_EQ(stream.Next(), "end");
+  Await([&] { return MetricsHave("swizzle_infer_streams 0"); });
+}
+
 // Whoever does not read is not read from, and then ended.
 TEST_F(StreamInferTest, WhoDoesNotReadIsEnded) {
   ServerOptions options;

@@ -216,7 +216,8 @@ std::string_view TypeName(MetricType type) {
 TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
-  metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowClientLoad(
+      [] { return ClientLoad{.calls = {}, .credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
   metrics_->ShowSampled([] { return SampledCounts(); });
   metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
   metrics_->ShowTritonNames();
@@ -235,7 +236,8 @@ TEST_F(MetricsTest, ExportsTheFamiliesOfTheTableAndNoOthers) {
 TEST_F(MetricsTest, SamplesHaveTheLabelsOfTheTable) {
   Load();
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
-  metrics_->ShowClientLoad([] { return ClientLoad{.credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
+  metrics_->ShowClientLoad(
+      [] { return ClientLoad{.calls = {}, .credentials = {.tls = TlsLoad(), .tokens = ReloadCounts()}}; });
   metrics_->ShowSampled([] { return SampledCounts(); });
   metrics_->ShowGpuSensors(OpenGpuSensors(FAKE_NVML));
   metrics_->ShowTritonNames();
