@@ -1,7 +1,5 @@
 #include "model_loader/plan/plan_tuner.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -125,7 +123,6 @@ StatusOr<TunablePlan> MakeTunablePlan(PlanMaterials materials, Backend& backend,
   SWIZZLE_ASSIGN_OR_RETURN(tunable.plan, tuner->MakeFirst());
   tunable.blueprint = tuner->blueprint();
   if (tunable.plan->report().untimed > 0) tunable.tuner = std::move(tuner);
-  if (tunable.tuner == nullptr) tuner = nullptr, malloc_trim(0);
   return tunable;
 }
 

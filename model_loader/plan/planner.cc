@@ -1,7 +1,5 @@
 #include "model_loader/plan/planner.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -372,8 +370,6 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend
   if (algorithms != nullptr) options.tuning_cache->GiveChoices(*algorithms);
   auto plan = Planner(materials, backend, {stream.get(), watch.get(), threads}, max_size, options).Make();
   if (algorithms != nullptr) options.tuning_cache->TakeChoices(*algorithms);
-  // Layouts of rejected candidates are gone, and weights that are not kept; their pages are given back.
-  if (measures || (!materials.keep && !materials.other_planes)) malloc_trim(0);
   return plan;
 }
 

@@ -5,10 +5,18 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <future>
+#include <new>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "server/memory/memory_limit.h"
 
 namespace swizzle {
@@ -22,12 +30,80 @@ constexpr int kLeastPatience = 2, kMostPatience = 64;
 // Looks, from one trim to the next of a little: a minute.
 constexpr int kLittlePatience = 240;
 
+// Bytes that glibc keeps at the end of each arena once KeepFreedMemory was called: usually, and beside a TrimLater.
+constexpr int kMostKept = 32 << 20, kAllKept = 1 << 30;
+
+struct Arenas {
+  Mutex mutex;
+  int count ABSL_GUARDED_BY(mutex) = 0;            // 0: it is not known
+  int later ABSL_GUARDED_BY(mutex) = 0;            // objects of TrimLater
+  bool keep_freed ABSL_GUARDED_BY(mutex) = false;  // else glibc goes by what is freed, unless it is told anything
+};
+
+Arenas& TheArenas() {
+  static Arenas* const arenas = new Arenas;
+  return *arenas;
+}
+
+void SetKept([[maybe_unused]] const Arenas& arenas) ABSL_EXCLUSIVE_LOCKS_REQUIRED(arenas.mutex) {
+#ifdef __GLIBC__
+  if (arenas.keep_freed) mallopt(M_TRIM_THRESHOLD, arenas.later > 0 ? kAllKept : kMostKept);
+#endif
+}
+
+// malloc_trim leaves alone the end of every arena but one. That is trimmed when something of at least 64 KiB is freed
+// in the arena. Threads that are there at the same time get the arenas in turn, after those that have no thread.
+void TrimEnds(int arenas) {
+  constexpr size_t kFreed = 96 << 10;
+  std::promise<void> all;
+  const std::shared_future<void> over = all.get_future().share();
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(2 * arenas));
+  try {
+    for (int i = 0; i < 2 * arenas; ++i) {
+      threads.emplace_back([over] {
+        void* volatile const freed = std::malloc(kFreed);  // volatile: or the compiler leaves it out
+        over.wait();
+        std::free(freed);
+      });
+    }
+  } catch (const std::exception&) {  // no threads, no memory: those that were started have to do
+  }
+  all.set_value();
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 void GiveBackFreedMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
+  Arenas& arenas = TheArenas();
+  const MutexLock lock(arenas.mutex);
+  if (!arenas.keep_freed) return;
+  mallopt(M_TRIM_THRESHOLD, 0);
+  try {
+    TrimEnds(arenas.count);
+  } catch (const std::bad_alloc&) {  // then it is not to be had without
+  }
+  SetKept(arenas);
 #endif
+}
+
+TrimLater::TrimLater() {
+  Arenas& arenas = TheArenas();
+  const MutexLock lock(arenas.mutex);
+  ++arenas.later;
+  SetKept(arenas);
+}
+
+TrimLater::~TrimLater() {
+  Arenas& arenas = TheArenas();
+  {
+    const MutexLock lock(arenas.mutex);
+    --arenas.later;
+  }
+  GiveBackFreedMemory();
 }
 
 void ShareArenas([[maybe_unused]] int threads) {
@@ -35,16 +111,22 @@ void ShareArenas([[maybe_unused]] int threads) {
   const char* const tunables = std::getenv("GLIBC_TUNABLES");
   if (std::getenv("MALLOC_ARENA_MAX") != nullptr) return;
   if (tunables != nullptr && std::strstr(tunables, "arena_max") != nullptr) return;
-  mallopt(M_ARENA_MAX, std::max(threads, 2));
+  Arenas& arenas = TheArenas();
+  const MutexLock lock(arenas.mutex);
+  arenas.count = std::max(threads, 2);
+  mallopt(M_ARENA_MAX, arenas.count);
 #endif
 }
 
 void KeepFreedMemory() {
 #ifdef __GLIBC__
-  constexpr int kMostKept = 32 << 20;  // at the end of each arena
-  GiveBackFreedMemory();
   mallopt(M_MMAP_THRESHOLD, kMostKept);
-  mallopt(M_TRIM_THRESHOLD, kMostKept);
+  Arenas& arenas = TheArenas();
+  {
+    const MutexLock lock(arenas.mutex);
+    arenas.keep_freed = true;
+  }
+  GiveBackFreedMemory();
 #endif
 }
 

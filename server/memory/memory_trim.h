@@ -9,8 +9,19 @@
 
 namespace swizzle {
 
-// What was freed, all of it.
+// What was freed, all of it. Throws nothing.
 void GiveBackFreedMemory();
+
+// While one is there, and KeepFreedMemory was called, glibc gives back nothing by itself; what was freed is when one
+// ends. It does so with an arena locked: a thread of low priority, which others keep from going on, would stop all that
+// share the arena for a tenth of a second.
+class TrimLater {
+ public:
+  TrimLater();
+  ~TrimLater();
+  TrimLater(const TrimLater&) = delete;
+  TrimLater& operator=(const TrimLater&) = delete;
+};
 
 // Has all threads share as many arenas of glibc's as `threads` run at once, unless the environment says how many. By
 // default there are eight for each processor, one for nearly every thread of gRPC's, and each keeps room for the

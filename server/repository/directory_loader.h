@@ -31,6 +31,7 @@ struct VersionFolder {
   // Largest batches may be smaller than the model asks for, where they have no room: not where that replaces one that
   // has it.
   bool may_lower_batch;
+  bool aside;  // models serve meanwhile: what the load computes gives way to their requests
   const std::function<Status()>& check_unchanged;  // is asked once the files are read
 };
 

@@ -191,9 +191,10 @@ StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folde
     return CheckUnchanged(made.files, LookAtVersion(folder.path, version));
   };
   const bool may_lower_batch = !before.ok() || !(*before)->model->spec().memory_note.empty();
+  const bool aside = !order.awaited && !table_.AllServing().empty();
   TakeBack();
   StatusOr<std::shared_ptr<ServingModel>> serving =
-      LoadVersion({folder.path, order.model, version, folder.config, may_lower_batch, check_unchanged},
+      LoadVersion({folder.path, order.model, version, folder.config, may_lower_batch, aside, check_unchanged},
                   {options_, devices_, metrics_, tuner_, rooms_, turns_, threads_, retirement_, table_});
   if (!serving.ok()) return Fail(order, version, serving.status());
   PublishRooms();

@@ -1,15 +1,13 @@
 #include "server/tuning/background_tuner.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "server/memory/memory_trim.h"
 #include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
+#include "server/threading/low_priority.h"
 
 namespace swizzle {
 namespace {
@@ -24,9 +22,6 @@ constexpr absl::Duration kFirstWait = absl::Seconds(10), kLongestWait = absl::Mi
 constexpr absl::Duration kLeastLeft = absl::Milliseconds(50);  // less is as good as nothing
 constexpr int kMostPassesNow = 3;
 
-// Where the system refuses, the thread goes on as it was.
-void LowerPriority() { setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice); }
-
 // A model that can't be tuned serves on.
 StatusOr<Tuned> TuneGuarded(PlanTuner& tuner, MeasureGate& gate, absl::Duration budget) {
   return Contain("tune the model", [&] { return tuner.Tune(gate, budget); });
@@ -36,12 +31,10 @@ StatusOr<Tuned> TuneGuarded(PlanTuner& tuner, MeasureGate& gate, absl::Duration 
 StatusOr<Tuned> TuneAside(PlanTuner& tuner, MeasureGate& gate, absl::Duration budget) {
   StatusOr<Tuned> tuned = absl::UnknownError("");
   SWIZZLE_RETURN_IF_ERROR(Contain("tune the model", [&] {
-    std::thread([&] {
-      LowerPriority();
-      tuned = TuneGuarded(tuner, gate, budget);
-    }).join();
+    RunAside(kNice, [&] { tuned = TuneGuarded(tuner, gate, budget); });
     return Status();
   }));
+  GiveBackFreedMemory();  // what layouts of rejected candidates took
   return tuned;
 }
 

@@ -2,6 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "server/memory/memory_limit.h"
+
 namespace swizzle {
 namespace {
 
@@ -61,6 +71,68 @@ TEST_F(MemoryTrimTest, WaitsLongerWhereItDoesNotLast) {
     Look();
   }
   EXPECT_LE(Look(), 8);
+}
+
+// What glibc does, in processes that begin anew: this one may have more arenas.
+class FreedMemoryTest : public testing::Test {
+ protected:
+  static constexpr int kThreads = 4;
+  static constexpr int64_t kOfThread = 12 * kMiB;  // of two, less than glibc gives back by itself
+
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
+    GTEST_SKIP() << "sanitizers have allocators of their own";
+#endif
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+
+  // As the server does at its start.
+  static void SetUpProcess() {
+    ShareArenas(2);
+    KeepFreedMemory();
+  }
+
+  // Threads take memory at the same time, each of its arena, and free it.
+  static void TakeAndFree(int64_t of_thread = kOfThread) {
+    std::barrier<> taken(kThreads);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        std::vector<std::vector<char>> pieces(of_thread / kMiB);
+        for (auto& piece : pieces) piece.assign(kMiB, 1);
+        taken.arrive_and_wait();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Ends the process, which says how much more it has than before.
+  [[noreturn]] static void End(int64_t before, int64_t least, int64_t most) {
+    const int64_t more = ResidentBytes() - before;
+    std::cerr << "there are " << more / kMiB << " MiB more" << std::endl;
+    std::_Exit(more >= least && more <= most ? 0 : 1);
+  }
+};
+
+TEST_F(FreedMemoryTest, IsKeptWhileThatIsAskedForAndThenGivenBackByAllArenas) {
+  const auto keep = [] {
+    SetUpProcess();
+    const int64_t before = ResidentBytes();
+    const TrimLater later;
+    TakeAndFree(2 * kOfThread);  // more than it would keep
+    End(before, kThreads * kOfThread, INT64_MAX);
+  };
+  EXPECT_EXIT(keep(), testing::ExitedWithCode(0), "");
+  const auto end = [] {
+    SetUpProcess();
+    const int64_t before = ResidentBytes();
+    std::optional<TrimLater> first(std::in_place), second(std::in_place);
+    first.reset();
+    TakeAndFree();
+    second.reset();
+    End(before, 0, 4 * kMiB);
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

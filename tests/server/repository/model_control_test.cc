@@ -1,10 +1,14 @@
 // Models that are loaded, replaced and unloaded while others serve.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,7 +27,10 @@
 namespace swizzle {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using testing::IsError;
 using ::testing::Not;
@@ -253,6 +260,39 @@ TEST_F(ModelControlTest, AModelThatIsTunedIsLetGo) {
     EXPECT_TRUE(Load("m").ok());
     EXPECT_TRUE(Unload("m").ok());
     AwaitUnloaded("m");
+  }
+}
+
+// By thread.
+std::map<int, int> Nicenesses() {
+  std::map<int, int> all;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int id = std::stoi(thread.path().filename());
+    errno = 0;
+    const int niceness = getpriority(PRIO_PROCESS, static_cast<id_t>(id));
+    if (errno == 0) all[id] = niceness;  // else it has ended
+  }
+  return all;
+}
+
+TEST_F(ModelControlTest, ALoadBesideServingGivesWayAndWhatItLoadsDoesNot) {
+  const int usual = getpriority(PRIO_PROCESS, 0);
+  std::vector<int> loading;
+  while_it_loads_ = [&] { loading.push_back(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()))); };
+  memory_.limit = int64_t{1} << 40;  // or nobody asks
+  WriteNetwork("first/1/model.swz");
+  WriteNetwork("m/1/model.swz");
+  Open();
+  ASSERT_TRUE(Load("first").ok());
+  ASSERT_FALSE(loading.empty());
+  EXPECT_THAT(loading, Each(usual)) << "nothing serves that it could keep from going on";
+  loading.clear();
+  const std::map<int, int> before = Nicenesses();
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_THAT(loading, Contains(Gt(usual)));
+  while_it_loads_ = nullptr;
+  for (const auto& [thread, niceness] : Nicenesses()) {
+    EXPECT_TRUE(before.contains(thread) || niceness == usual) << thread << " has " << niceness;
   }
 }
 
