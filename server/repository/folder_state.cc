@@ -36,8 +36,7 @@ void Add(const fs::path& folder, const std::string& prefix, int depth, bool skip
         Add(it->path(), prefix + name + "/", depth + 1, false, state);
       }
     } else if (S_ISREG(found.st_mode)) {
-      state[prefix + name] = {found.st_dev, found.st_ino, found.st_size,
-                              found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec};
+      state[prefix + name] = FileState::Of(found);
     }
   }
 }

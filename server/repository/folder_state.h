@@ -8,16 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "model_loader/files/file_state.h"
+
 namespace swizzle {
-
-// A file as its folder shows it. Whoever writes to one changes its time, whoever replaces it its inode.
-struct FileState {
-  uint64_t device = 0, inode = 0;
-  int64_t bytes = 0;
-  int64_t modified_ns = 0;
-
-  bool operator==(const FileState&) const = default;
-};
 
 // By path below the folder.
 using FolderState = std::map<std::string, FileState>;

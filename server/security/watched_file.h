@@ -6,14 +6,14 @@
 #ifndef SWIZZLE_SERVER_SECURITY_WATCHED_FILE_H_
 #define SWIZZLE_SERVER_SECURITY_WATCHED_FILE_H_
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "kernels/base/status.h"
+#include "model_loader/files/file_state.h"
 
 namespace swizzle {
 
@@ -33,18 +33,18 @@ class WatchedFile {
   StatusOr<std::string> Read();
 
  private:
+  // Whoever gives a file an old time, as copying does, changes the time of that.
   struct Version {
-    dev_t device = 0;
-    ino_t inode = 0;
-    off_t size = -1;
-    int64_t modified_ns = 0, changed_ns = 0;
+    FileState state;
+    int64_t changed_ns = 0;
     bool operator==(const Version&) const = default;
   };
-  static Version VersionOf(const std::filesystem::path& path);
+  // None if there is none.
+  static std::optional<Version> VersionOf(const std::filesystem::path& path);
 
   std::filesystem::path path_;
   std::string what_;
-  Version read_;
+  std::optional<Version> read_;
 };
 
 }  // namespace swizzle
