@@ -18,6 +18,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cache_domains.h"
 #include "kernels/cpu/runtime/start_threads.h"
+#include "kernels/measure/loop_clock.h"
 #include "server/batching/executor_threads.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_trim.h"
@@ -58,7 +59,8 @@ int ThreadsToStart(const ServerOptions& options) {
 }
 
 // How often the server looks after itself, and for clients that take too much of it: in a second one opens as many
-// calls as a gigabyte has room for. Looking takes a tenth of the time at most: many connections take milliseconds.
+// calls as a gigabyte has room for. Looking takes a tenth of a processor at most: many connections take milliseconds.
+// What it waits for one is not counted: beside a client that takes all, it would look twice a second.
 constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterval = absl::Milliseconds(10);
 constexpr int kGreedRest = 9;
 
@@ -285,13 +287,13 @@ void Server::StartUpkeep() {
   greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant(), unhurried = Instant()]() mutable {
     const Instant start = Clock::Real().Now();
     if (start < next) return;
+    const absl::Duration computed = ThreadTime();
     EndGreedyConnections();
     if (slow_senders_->IsUrgent(grpc_->ReceivedBytes()) || start >= unhurried) {
       EndSlowSenders();
       unhurried = start + kUpkeepInterval;
     }
-    const Instant end = Clock::Real().Now();
-    next = end + (end - start) * kGreedRest;
+    next = Clock::Real().Now() + (ThreadTime() - computed) * kGreedRest;
   });
 }
 
