@@ -21,7 +21,6 @@ import threading
 import time
 
 import grpc
-import numpy
 
 import stream_attacks
 import traffic
@@ -32,14 +31,12 @@ from raw_http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, MIB
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 from certificates import Authority  # noqa: E402
 
-ORDER = traffic.METHOD.replace('ModelInfer', 'RepositoryModelLoad')
+# With all that a server may be asked for.
+FLAGS = ('--model-control=explicit', '--load-model=*', '--control-address=127.0.0.1:0', '--allow-load-overrides',
+         f'--shared-memory-prefix={stream_attacks.PREFIX}')
 
 
 # ---- Attacks: each does what it can on a connection until it is told to stop, or the connection ends ----
-
-def request(values=16, model='identity'):
-    return traffic.message(model, numpy.zeros((1, values), numpy.float32))
-
 
 def calls(connection, stop, message, encoding='identity', compressed=False, at_once=16, path=traffic.METHOD):
     """Sends the same message again and again."""
@@ -55,13 +52,13 @@ def calls(connection, stop, message, encoding='identity', compressed=False, at_o
 
 def gzip_bombs(port, stop):
     """2.5 MiB of gzip that are 2.5 GiB of zeros, to the model without an end to its input."""
-    head = traffic.message('text', numpy.zeros((1, 1), numpy.float32))
+    head = traffic.zeros('text', 1)
     calls(Connection(port), stop, gzip_bomb(head), 'gzip', True)
 
 
 def small_gzip_bombs(port, stop):
     """Just within the server's limit."""
-    head = traffic.message('text', numpy.zeros((1, 1), numpy.float32))
+    head = traffic.zeros('text', 1)
     calls(Connection(port), stop, gzip.compress(head + b'\x3a\x80\x80\x80\x1e' + bytes(60 * MIB), 9), 'gzip', True)
 
 
@@ -131,7 +128,7 @@ def huge_metadata(port, stop):
 def slow_reads(port, stop):
     """Asks for large responses, and takes none of their bytes."""
     connection = Connection(port, window=0)
-    message = request(values=1 << 18, model='wide')
+    message = traffic.zeros(values=1 << 18, model='wide')
     while not stop.is_set():
         stream = connection.open(call_headers())
         connection.data(stream, prefixed(message))
@@ -145,13 +142,13 @@ def closed_ears(port, stop):
     connection.initial = 65535
     while not stop.is_set():
         stream = connection.open(call_headers())
-        connection.data(stream, prefixed(request()))
+        connection.data(stream, prefixed(traffic.zeros()))
 
 
 def rapid_reset(port, stop):
     """Whole requests, cancelled at once."""
     connection = Connection(port)
-    message = prefixed(request())
+    message = prefixed(traffic.zeros())
     while not stop.is_set():
         connection.stream += 2
         stream = connection.stream
@@ -165,12 +162,12 @@ def rapid_reset(port, stop):
 
 def large_requests(port, stop):
     """Requests of a MiB in order, to a model that takes its time: as many as there may be."""
-    calls(Connection(port), stop, request(values=1 << 18, model='slow'), at_once=1000)
+    calls(Connection(port), stop, traffic.zeros(values=1 << 18, model='slow'), at_once=1000)
 
 
 def orders(port, stop):
     """To load models, which clients may not give, with names of a MiB."""
-    calls(Connection(port), stop, b'\x12\x80\x80\x40' + b'x' * MIB, path=ORDER)
+    calls(Connection(port), stop, b'\x12\x80\x80\x40' + b'x' * MIB, path=stream_attacks.LOAD)
 
 
 def pings_and_settings(port, stop):
@@ -238,9 +235,9 @@ def resident_mib(pid):
 def suffer(server, name, seconds):
     """(the victim, MiB resident at most, connections of the attacker)"""
     stop = threading.Event()
-    victim = Victim(server, request(**SENT.get(name, {})))
+    victim = Victim(server, traffic.zeros(**SENT.get(name, {})))
     made = []
-    port = server.ports['grpc']
+    port = server.ports['control' if name is stream_attacks.operators_orders else 'grpc']
     threads = [threading.Thread(target=victim.run, args=(stop,)),
                threading.Thread(target=lambda: made.append(attack(name, port, stop)))]
     for thread in threads:
@@ -289,12 +286,13 @@ def control_group(mib):
 def start(program, group, mib, *flags):
     if group is None:
         share = mib * MIB // 8
-        return traffic.Server(program, prepare, f'--max-inflight-bytes={share}', f'--transport-bytes={share}', *flags)
+        return traffic.Server(program, prepare, f'--max-inflight-bytes={share}', f'--transport-bytes={share}', *FLAGS,
+                              *flags)
     launcher = pathlib.Path(f'/tmp/{group.name}.sh')
     launcher.write_text(f'#!/bin/sh\necho $$ > {group}/cgroup.procs\nexec {os.path.abspath(program)} "$@"\n')
     launcher.chmod(0o755)
     try:
-        return traffic.Server(str(launcher), prepare, *flags)
+        return traffic.Server(str(launcher), prepare, *FLAGS, *flags)
     finally:
         launcher.unlink()
 

@@ -9,7 +9,7 @@ import ssl
 import struct
 import subprocess
 
-from raw_http2 import client_hello
+from raw_http2 import PREFACE, client_hello
 
 AT_ONCE = 300
 
@@ -134,7 +134,7 @@ def unread_handshakes(port, stop):
             held.append(connection)
             connection.settimeout(0.05)
             with contextlib.suppress(OSError):
-                connection.sendall(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + bytes(1 << 14))
+                connection.sendall(PREFACE + bytes(1 << 14))
     finally:
         for connection in held:
             connection.close()

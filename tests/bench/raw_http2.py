@@ -38,17 +38,23 @@ def frame(kind, flags, stream, payload=b''):
     return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
 
 
+BEGINNING = PREFACE + frame(SETTINGS, 0, 0)  # a client's, which asks for nothing
+
+
 def prefixed(message, compressed=False):
     return bytes([compressed]) + struct.pack('>I', len(message)) + message
 
 
 class Connection:
-    """HTTP/2 by hand: sends what it is told within the windows that the server gives, and reads what comes."""
+    """HTTP/2 by hand: sends what it is told within the windows that the server gives, and reads what comes.
+
+    `window`: what the server may send on a stream, until that is read; 0: nothing."""
 
     def __init__(self, port, window=None, acknowledge=True, read=True):
         self.socket = self.connect(port)
         self.acknowledge = acknowledge
-        self.reads = read
+        self.reads, self.refills = read, window != 0
+        self.sending, self.replies = False, b''
         self.stream = -1
         self.window, self.initial, self.windows, self.largest = 65535, 65535, {}, 16384
         self.ended = set()
@@ -61,7 +67,16 @@ class Connection:
         return socket.create_connection(('127.0.0.1', port), timeout=10)
 
     def send(self, data):
-        """Reads while it waits to write, so that nobody waits for the other."""
+        """Reads while it waits to write, so that nobody waits for the other. Replies to what it reads come after."""
+        self.sending = True
+        try:
+            while data:
+                self.write(data)
+                data, self.replies = self.replies, b''
+        finally:
+            self.sending = False
+
+    def write(self, data):
         self.socket.setblocking(False)
         view = memoryview(data)
         deadline = time.monotonic() + 5
@@ -118,9 +133,17 @@ class Connection:
             stream = int.from_bytes(self.unread[5:9], 'big') & 0x7fffffff
             payload, self.unread = self.unread[9:9 + length], self.unread[9 + length:]
             self.take(kind, flags, stream, payload)
+        if self.replies and not self.sending:
+            data, self.replies = self.replies, b''
+            self.send(data)
         return None
 
     def take(self, kind, flags, stream, payload):
+        if kind == DATA and payload and self.refills:
+            more = struct.pack('>I', len(payload))
+            self.replies += frame(WINDOW_UPDATE, 0, 0, more)
+            if not flags & END_STREAM:
+                self.replies += frame(WINDOW_UPDATE, 0, stream, more)
         if kind == SETTINGS and not flags & ACK:
             for at in range(0, len(payload), 6):
                 key, value = struct.unpack('>HI', payload[at:at + 6])
@@ -130,7 +153,7 @@ class Connection:
                 elif key == 5:
                     self.largest = value
             if self.acknowledge:
-                self.send(frame(SETTINGS, ACK, 0))
+                self.replies += frame(SETTINGS, ACK, 0)
         elif kind == WINDOW_UPDATE:
             more = int.from_bytes(payload, 'big')
             if stream == 0:
@@ -138,7 +161,7 @@ class Connection:
             elif stream in self.windows:
                 self.windows[stream] += more
         elif kind == PING and not flags & ACK:
-            self.send(frame(PING, ACK, 0, payload))
+            self.replies += frame(PING, ACK, 0, payload)
         elif kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM):
             self.ended.add(stream)
             self.windows.pop(stream, None)

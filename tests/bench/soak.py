@@ -28,6 +28,7 @@ import numpy
 from tritonclient.grpc import service_pb2
 
 import traffic
+from raw_http2 import PREFACE
 
 REST_EVERY, REST = 10.0, 2.0  # seconds
 REAL = [f'{model}{pruned}' for model in ('mobilenet_v1_fashion', 'resnet18_thin_fashion')
@@ -145,7 +146,7 @@ def vanishing(soak, _, draw):
         return
     host, port = soak.server.address.split(':')
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        start = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + bytes(3) + b'\4' + bytes(5) + draw.randbytes(40)
+        start = PREFACE + bytes(3) + b'\4' + bytes(5) + draw.randbytes(40)
         connection.sendall(start[:draw.randrange(len(start))])
     soak.count('vanishing', 'connection')
 

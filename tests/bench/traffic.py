@@ -37,6 +37,10 @@ def message(model, array, name='INPUT0'):
     return request.SerializeToString()
 
 
+def zeros(model='identity', values=16):
+    return message(model, numpy.zeros((1, values), numpy.float32))
+
+
 class Server:
     """A running swizzle-server on free ports, whose repository `prepare(directory)` fills."""
 

@@ -12,6 +12,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from conftest import SPARSE, wait_until
 
+from raw_http2 import PREFACE
+
 VALUES = numpy.arange(16, dtype=numpy.float32)
 
 
@@ -170,7 +172,7 @@ def test_compressed_request(shared_server, stub):
 def test_bytes_that_are_no_grpc(shared_server, stub):
     import socket
     host, port = shared_server.grpc.split(':')
-    for garbage in (b'GET / HTTP/1.0\r\n\r\n', os.urandom(4096), b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\xff' * 64):
+    for garbage in (b'GET / HTTP/1.0\r\n\r\n', os.urandom(4096), PREFACE + b'\xff' * 64):
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             connection.sendall(garbage)
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ import urllib.request
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / 'tests' / 'bench'))  # whose clients some tests are made with
 BUILD = pathlib.Path(os.environ.get('SWIZZLE_BUILD_DIR', ROOT / 'build' / 'dev'))
 SHIPPED = ROOT / 'deploy' / 'models'
 SPARSE, DENSE = 'mobilenet_v1_fashion_sparse90', 'mobilenet_v1_fashion'

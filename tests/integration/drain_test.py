@@ -15,7 +15,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from conftest import wait_until
 
-PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0\4\0\0\0\0\0'  # with empty SETTINGS
+from raw_http2 import BEGINNING
+
 GOAWAY = 7
 
 
@@ -30,7 +31,7 @@ def silent_connection(server):
     """One that asks for nothing, and answers nothing: no PING, no GOAWAY."""
     host, port = server.grpc.split(':')
     connection = socket.create_connection((host, int(port)), timeout=60)
-    connection.sendall(PREFACE)
+    connection.sendall(BEGINNING)
     return connection
 
 

@@ -19,7 +19,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from conftest import ROOT, SHIPPED, SPARSE, START_SECONDS, STOP_SECONDS, program, wait_until
 
-PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + b'\0\0\0\4\0\0\0\0\0'
+from raw_http2 import BEGINNING
+
 
 # Asks for `identity` and waits for ever.
 CLIENT = '''
@@ -83,10 +84,10 @@ def test_a_client_is_killed_while_it_waits(start, repository):
 def test_connections_that_end_early_leave_nothing(start, repository):
     server = start(repository.identity())
     files = server.metric('process_open_fds')
-    for length in range(0, len(PREFACE), 3):
+    for length in range(0, len(BEGINNING), 3):
         host, port = server.grpc.split(':')
         with contextlib.closing(socket.create_connection((host, int(port)), timeout=60)) as connection:
-            connection.sendall(PREFACE[:length])
+            connection.sendall(BEGINNING[:length])
     wait_until(lambda: server.metric('process_open_fds') <= files, 60, 'the end of their connections')
     assert server.stop() == 0, server.log()
 
@@ -152,7 +153,7 @@ def test_no_file_descriptors_are_left(repository, tmp_path):
             for _ in range(100):
                 with contextlib.suppress(OSError):  # it was refused
                     connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
-                    connection.sendall(PREFACE)
+                    connection.sendall(BEGINNING)
             assert classify(server, channel=before) == expected
         wait_until(lambda: open_files() < most - 10, 60, 'the end of the connections')
         assert probe(server, '/livez') == probe(server, '/readyz') == 'ok\n'

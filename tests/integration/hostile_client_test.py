@@ -1,16 +1,14 @@
 """A server answers others while one connection does its worst: tests/bench/hostile_client.py, short."""
 
 import contextlib
-import pathlib
 import socket
-import sys
 
 import pytest
 
 from conftest import SANITIZED, program, wait_until
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'bench'))
-import hostile_client  # noqa: E402
+import hostile_client
+import traffic
 
 
 @pytest.fixture(scope='module')
@@ -45,7 +43,7 @@ def test_a_request_that_does_not_end_ends_its_connection():
     with hostile_client.start(program('swizzle-server'), None, 2048, '--request-timeout=1') as server:
         with socket.create_connection(('127.0.0.1', server.ports['grpc'])):  # one that says nothing has its own limit
             slow, waiting = (hostile_client.Connection(server.ports['grpc']) for _ in range(2))
-            message = hostile_client.prefixed(hostile_client.request())
+            message = hostile_client.prefixed(traffic.zeros())
             waiting.data(waiting.open(hostile_client.call_headers()), message)
             slow.data(slow.open(hostile_client.call_headers()), message[:-1], end=False)
             with pytest.raises(OSError):
