@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -30,7 +31,8 @@ StatusOr<std::vector<int>> ParseOrdinals(std::string_view numbers, std::string_v
   }
 }
 
-StatusOr<std::vector<std::unique_ptr<Backend>>> OpenGpus(std::vector<int> ordinals) {
+// Where `ordinals` are none, they are afterwards those of all.
+StatusOr<std::vector<std::unique_ptr<Backend>>> OpenGpus(std::vector<int>& ordinals) {
   SWIZZLE_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
   for (int i = 0; ordinals.empty() && i < count; ++i) ordinals.push_back(i);
   std::vector<std::unique_ptr<Backend>> gpus;
@@ -55,15 +57,18 @@ StatusOr<DeviceChoice> ParseDevice(std::string_view text) {
 
 Devices::Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus,
                  const DeviceFunctions* functions)
-    : cpu_(std::move(cpu)), gpus_(std::move(gpus)), functions_(functions) {}
+    : cpu_(std::move(cpu)), gpus_(std::move(gpus)), numbers_(gpus_.size()), functions_(functions) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
+}
 
 StatusOr<Devices> Devices::Open(std::string_view device) {
-  SWIZZLE_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(device));
+  SWIZZLE_ASSIGN_OR_RETURN(DeviceChoice choice, ParseDevice(device));
   Devices devices(NewCpuBackend());
   if (!choice.gpus) return devices;
   auto gpus = OpenGpus(choice.ordinals);
   if (gpus.ok()) {
     devices.gpus_ = *std::move(gpus);
+    devices.numbers_ = std::move(choice.ordinals);
     SWIZZLE_ASSIGN_OR_RETURN(devices.functions_, CudaDeviceFunctions());
   } else if (choice.cpu_if_none) {
     devices.reason_ = std::string(gpus.status().message());
@@ -77,6 +82,21 @@ std::vector<Backend*> Devices::gpus() const {
   std::vector<Backend*> gpus;
   for (const auto& gpu : gpus_) gpus.push_back(gpu.get());
   return gpus;
+}
+
+StatusOr<std::vector<Backend*>> Devices::GpusOf(std::span<const int> numbers) const {
+  std::vector<Backend*> named;
+  for (const int number : numbers) {
+    const auto found = std::ranges::find(numbers_, number);
+    if (found == numbers_.end()) {
+      std::string there;
+      for (const int opened : numbers_) there += Concat(there.empty() ? "" : ", ", opened);
+      return MakeError(StatusCode::kFailedPrecondition, "there is no GPU ", number,
+                       " here, or --device does not name it; of GPUs there are ", there.empty() ? "none" : there);
+    }
+    named.push_back(gpus_[static_cast<size_t>(found - numbers_.begin())].get());
+  }
+  return named;
 }
 
 DeviceBackend* Devices::main_gpu() const {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +28,14 @@ class Devices {
  public:
   // Errors are those of ParseDevice and NewCudaBackend.
   static StatusOr<Devices> Open(std::string_view device);
-  // For tests: models run on this, or on GPUs where there are any.
+  // For tests: models run on this, or on GPUs where there are any, whose numbers are 0, 1 and so on.
   explicit Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus = {},
                    const DeviceFunctions* functions = nullptr);
 
   Backend& cpu() const { return *cpu_; }
   std::vector<Backend*> gpus() const;
+  // Those of these numbers of CUDA's, in that order. FAILED_PRECONDITION for one that was not opened.
+  StatusOr<std::vector<Backend*>> GpusOf(std::span<const int> numbers) const;
   // What models run on by default, at least one.
   Backend& main() const { return gpus_.empty() ? *cpu_ : *gpus_.front(); }
   // Null where it is the CPU.
@@ -49,6 +52,7 @@ class Devices {
 
   std::unique_ptr<Backend> cpu_;
   std::vector<std::unique_ptr<Backend>> gpus_;
+  std::vector<int> numbers_;  // of gpus_
   const DeviceFunctions* functions_ = nullptr;
   std::string reason_;
 };

@@ -69,7 +69,10 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"instance_group.kind", kServed,
      "`KIND_CPU`, `KIND_GPU` or `KIND_AUTO`, the same in all groups; `KIND_MODEL` stands for `KIND_AUTO`, and where "
      "the server has no GPU, `KIND_GPU` for `KIND_CPU`, which is logged"},
-    {"instance_group.gpus", kNoEffect, "a model runs on all GPUs that the server has, which --device says"},
+    {"instance_group.gpus", kServed,
+     "the GPUs that the model runs on, by CUDA's numbers; without it, all that the server has, which --device says. "
+     "One that the server does not have fails the load. All groups name GPUs, or none does, and each GPU gets as many "
+     "executors"},
     {"instance_group.profile", kNoEffect, "profiles are TensorRT's; all shapes that the model takes are served"},
     {"instance_group.rate_limiter", kNoEffect, "resources are not counted, as Triton counts none unless told to"},
     {"instance_group.passive", kRefused, "every executor takes requests; remove the group"},

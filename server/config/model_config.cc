@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ constexpr int64_t kMaxQueueSize = 1'000'000;
 constexpr int64_t kMaxQueueDelayUs = 60'000'000;
 constexpr int64_t kMaxTimeoutUs = 86'400'000'000;
 constexpr int64_t kMaxPriorityLevels = 100;
+constexpr int64_t kMaxGpu = 1023;
 constexpr int64_t kMaxWarmUpCount = 10'000;
 constexpr std::array<std::string_view, 4> kBackends = {"swizzle", "identity", "onnxruntime", "openvino"};
 constexpr std::string_view kEnsemble = "ensemble";
@@ -58,6 +60,40 @@ Status CheckOneOf(std::string_view field, const std::string& value, std::span<co
                          ", or none need be given: export the model to ONNX");
 }
 
+// How many of `groups` are to be on this GPU.
+int64_t CountOn(const ModelConfig& config, int gpu) {
+  int64_t count = 0;
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) {
+    if (std::ranges::count(group.gpus(), gpu) > 0) count += std::max(group.count(), 1);
+  }
+  return count;
+}
+
+// Each executor of a model runs on any GPU that it has, and there are as many on each.
+Status CheckGpus(const ModelConfig& config) {
+  const std::vector<int> named = NamedGpus(config);
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) {
+    if (!named.empty() && group.kind() == inference::ModelInstanceGroup::KIND_CPU) {
+      return InvalidArgument("'instance_group.gpus' names GPUs beside KIND_CPU; remove one of the two");
+    }
+    if (!named.empty() && group.gpus().empty()) {
+      return Unimplemented("'instance_group.gpus' is in some groups alone; name GPUs in all of them, or in none");
+    }
+    for (const int gpu : group.gpus()) {
+      SWIZZLE_RETURN_IF_ERROR(CheckRange("instance_group.gpus", gpu, 0, kMaxGpu));
+      if (std::ranges::count(group.gpus(), gpu) > 1) {
+        return InvalidArgument("'instance_group.gpus' names GPU ", gpu, " twice; raise 'count' for more executors");
+      }
+    }
+  }
+  for (const int gpu : named) {
+    if (CountOn(config, gpu) == CountOn(config, named.front())) continue;
+    return Unimplemented("'instance_group' gives GPU ", named.front(), " ", CountOn(config, named.front()),
+                         " executors, and GPU ", gpu, " ", CountOn(config, gpu), "; give each as many");
+  }
+  return absl::OkStatus();
+}
+
 Status CheckInstanceGroups(const ModelConfig& config) {
   int64_t count = 0;
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
@@ -67,7 +103,8 @@ Status CheckInstanceGroups(const ModelConfig& config) {
     }
     count += std::max<int64_t>(group.count(), 1);
   }
-  return CheckRange("instance_group.count (all groups together)", count, 0, kMaxInstances);
+  SWIZZLE_RETURN_IF_ERROR(CheckRange("instance_group.count (all groups together)", count, 0, kMaxInstances));
+  return CheckGpus(config);
 }
 
 Status CheckQueuePolicy(const std::string& field, const inference::ModelQueuePolicy& policy) {
@@ -225,6 +262,23 @@ std::vector<ConfigNotice> NoticesOf(const ModelConfig& config) {
     }
   }
   return notices;
+}
+
+std::vector<int> NamedGpus(const ModelConfig& config) {
+  std::set<int> named;
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) {
+    named.insert(group.gpus().begin(), group.gpus().end());
+  }
+  return {named.begin(), named.end()};
+}
+
+int ExecutorsOnEach(const ModelConfig& config) {
+  if (const std::vector<int> named = NamedGpus(config); !named.empty()) {
+    return static_cast<int>(CountOn(config, named.front()));
+  }
+  int count = 0;
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) count += std::max(group.count(), 1);
+  return count;
 }
 
 bool IsIdentity(const ModelConfig& config) { return config.backend() == "identity"; }

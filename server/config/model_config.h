@@ -22,6 +22,13 @@ StatusOr<inference::ModelConfig> ParseModelConfigJson(std::string_view text, std
 // What of a file changes nothing. REQUIRES: `config` is ParseModelConfig's.
 std::vector<ConfigNotice> NoticesOf(const inference::ModelConfig& config);
 
+// The GPUs that a model is to run on, by CUDA's numbers, ascending; none: on all that the server has. REQUIRES: as
+// above.
+std::vector<int> NamedGpus(const inference::ModelConfig& config);
+
+// How many executors the model is to have on each device; 0: nothing says so. REQUIRES: as above.
+int ExecutorsOnEach(const inference::ModelConfig& config);
+
 // Whether `config` asks for `backend: "identity"`.
 bool IsIdentity(const inference::ModelConfig& config);
 

@@ -64,9 +64,8 @@ InstanceKind KindOf(inference::ModelInstanceGroup::Kind kind) {
 
 // Everything that does not depend on what the model is made of. REQUIRES: spec.max_batch_size is final.
 Status ApplyScheduling(const ModelConfig& config, ModelSpec& spec) {
-  if (config.instance_group_size() > 0) spec.instance_count = 0;
+  if (config.instance_group_size() > 0) spec.instance_count = ExecutorsOnEach(config);
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
-    spec.instance_count += std::max(group.count(), 1);
     spec.instances_given = spec.instances_given || group.count() > 0;
     spec.instance_kind = KindOf(group.kind());
   }
@@ -143,6 +142,13 @@ void FillDynamicBatching(const ModelSpec& spec, inference::ModelDynamicBatching&
   for (const auto& [level, policy] : spec.level_policies) {
     FillQueuePolicy(policy, (*batching.mutable_priority_queue_policy())[static_cast<uint64_t>(level)]);
   }
+}
+
+void FillInstances(const ModelSpec& spec, const ModelConfig& given, inference::ModelInstanceGroup& group) {
+  group.set_count(spec.instance_count);
+  if (spec.instance_kind != InstanceKind::kGpu) return group.set_kind(inference::ModelInstanceGroup::KIND_CPU);
+  group.set_kind(inference::ModelInstanceGroup::KIND_GPU);
+  for (const int gpu : NamedGpus(given)) group.add_gpus(gpu);
 }
 
 // Of a model of which nothing is known but what the file says.
@@ -244,13 +250,9 @@ ModelConfig ConfigOf(const ModelSpec& spec, const ModelConfig& given) {
   if (given.has_ensemble_scheduling()) {
     *config.mutable_ensemble_scheduling() = given.ensemble_scheduling();
   } else {
-    inference::ModelInstanceGroup& group = *config.add_instance_group();
-    group.set_count(spec.instance_count);
-    group.set_kind(spec.instance_kind == InstanceKind::kGpu ? inference::ModelInstanceGroup::KIND_GPU
-                                                            : inference::ModelInstanceGroup::KIND_CPU);
+    FillInstances(spec, given, *config.add_instance_group());
+    if (spec.dynamic_batching) FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   }
-  if (spec.dynamic_batching && !given.has_ensemble_scheduling())
-    FillDynamicBatching(spec, *config.mutable_dynamic_batching());
   if (spec.decoupled) config.mutable_model_transaction_policy()->set_decoupled(true);
   *config.mutable_parameters() = given.parameters();
   *config.mutable_model_warmup() = given.model_warmup();

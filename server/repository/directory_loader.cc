@@ -43,7 +43,7 @@ constexpr int kNice = 10;
 
 bool WantsGpu(const inference::ModelConfig& config) {
   return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
-    return group.kind() == inference::ModelInstanceGroup::KIND_GPU;
+    return group.kind() == inference::ModelInstanceGroup::KIND_GPU || !group.gpus().empty();
   });
 }
 
@@ -73,7 +73,10 @@ class DirectoryLoader {
  private:
   StatusOr<std::shared_ptr<ServingModel>> TryLoad(const std::optional<inference::ModelConfig>& config) {
     const Instant start = options_.clock->Now();
-    if (config) LogNoticesOf(*config);
+    if (config) {
+      LogNoticesOf(*config);
+      named_gpus_ = NamedGpus(*config);
+    }
     StatusOr<std::shared_ptr<Model>> model = config && IsIdentity(*config) ? LoadIdentity(*config) : LoadFile(config);
     SWIZZLE_RETURN_IF_ERROR(check_unchanged_());  // which is why it could not be read, if it could not
     SWIZZLE_RETURN_IF_ERROR(model);
@@ -127,7 +130,7 @@ class DirectoryLoader {
     }
     auto& loaded = std::get<LoadedModel>(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
-    const std::vector<Backend*> backends = BackendsFor(spec.instance_kind);
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
     if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
     claim_.Limit(spec);
     PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
@@ -263,15 +266,16 @@ class DirectoryLoader {
     return served;
   }
 
-  // On a GPU, the first of several, where the configuration asks for it, or leaves it open and the host would have
-  // nothing to compute.
+  // On a GPU, the first of those that it may have, where the configuration asks for it, or leaves it open and the host
+  // would have nothing to compute.
   StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
                                                  const ModelSpec& spec, const fallback::Limits& limits) const {
-    const std::vector<Backend*> backends = BackendsFor(spec.instance_kind);
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
     if (backends[0] == &devices_.cpu()) {
       return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
     }
-    regions::TunableRegions made = RegionsOf(program, PlanOptionsFor(spec, *backends[0]), limits, devices_.main_gpu());
+    regions::TunableRegions made =
+        RegionsOf(program, PlanOptionsFor(spec, *backends[0]), limits, std::get<DeviceBackend*>(backends[0]->kind()));
     if (spec.instance_kind == InstanceKind::kGpu) {
       if (made.program.on_device != nullptr) return made;
       return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
@@ -306,9 +310,12 @@ class DirectoryLoader {
   }
 
   // Where there is no GPU, what asks for one runs on the CPU, as the log says.
-  std::vector<Backend*> BackendsFor(InstanceKind kind) const {
-    std::vector<Backend*> gpus = devices_.gpus();
-    return kind == InstanceKind::kCpu || gpus.empty() ? std::vector<Backend*>{&devices_.cpu()} : gpus;
+  StatusOr<std::vector<Backend*>> BackendsFor(InstanceKind kind) const {
+    if (kind == InstanceKind::kCpu || devices_.gpus().empty()) return std::vector<Backend*>{&devices_.cpu()};
+    if (named_gpus_.empty()) return devices_.gpus();
+    StatusOr<std::vector<Backend*>> named = devices_.GpusOf(named_gpus_);
+    SWIZZLE_RETURN_IF_ERROR(Annotate(named.status(), "'instance_group.gpus'"));
+    return named;
   }
 
   // A derived specification with what the caller knows and what a configuration says.
@@ -385,6 +392,7 @@ class DirectoryLoader {
   const int64_t version_;
   const bool may_lower_batch_, aside_;
   const std::function<Status()>& check_unchanged_;
+  std::vector<int> named_gpus_;                  // by the configuration
   std::shared_ptr<InputDefaults> defaults_;      // of the file that was read last
   std::shared_ptr<PlanModel> plan_model_;        // what is loaded, if that is one
   std::shared_ptr<const Model> regional_model_;  // likewise, if its regions' plans have a tuner

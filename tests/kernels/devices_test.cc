@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
@@ -42,6 +43,20 @@ TEST(DevicesTest, AutoTakesTheCpuWhereThereIsNoGpuAndSaysWhy) {
   } else {
     EXPECT_FALSE(devices->gpus().empty());
   }
+}
+
+TEST(DevicesTest, GpusHaveNumbers) {
+  std::vector<std::unique_ptr<Backend>> gpus;
+  for (int i = 0; i < 3; ++i) gpus.push_back(std::make_unique<testing::FakeDevice>(1, 0, Concat("cuda:", i)));
+  const Devices devices(NewCpuBackend(), std::move(gpus));
+  const auto named = devices.GpusOf(std::vector<int>{2, 0});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(*named, ElementsAre(devices.gpus()[2], devices.gpus()[0]));
+  EXPECT_THAT(devices.GpusOf(std::vector<int>{0, 3}).status(),
+              IsError(StatusCode::kFailedPrecondition,
+                      "there is no GPU 3 here, or --device does not name it; of GPUs there are 0, 1, 2"));
+  EXPECT_THAT(Devices(NewCpuBackend()).GpusOf(std::vector<int>{0}).status(),
+              IsError(StatusCode::kFailedPrecondition, "of GPUs there are none"));
 }
 
 TEST(DevicesTest, ModelsRunOnTheCpuWhereThereIsNothingElse) {

@@ -17,9 +17,10 @@ namespace swizzle::testing {
 class FakeDevice final : public DeviceBackend {
  public:
   // `used`: of its memory, by others.
-  FakeDevice(int64_t total, int64_t used) : total_(total), used_(used) {}
+  FakeDevice(int64_t total, int64_t used, std::string name = "cuda:0")
+      : name_(std::move(name)), total_(total), used_(used) {}
 
-  std::string_view name() const override { return "cuda:0"; }
+  std::string_view name() const override { return name_; }
   std::string device_name() const override { return "a fake"; }
   uint32_t features() const override { return cpu_->features(); }
   std::string features_text() const override { return cpu_->features_text(); }
@@ -66,6 +67,7 @@ class FakeDevice final : public DeviceBackend {
   };
 
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
+  const std::string name_;
   const int64_t total_;
   std::atomic<int64_t> used_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace swizzle {
@@ -72,7 +73,6 @@ TEST(ParseModelConfig, WhatChangesNothingIsAcceptedWithOneNoticeEach) {
     const char* field;
   } cases[] = {
       {"input { name: 'x' data_type: TYPE_FP32 dims: [3, 8, 8] format: FORMAT_NCHW }", "input.format"},
-      {"instance_group { count: 1 gpus: [0, 1] } instance_group { gpus: 2 }", "instance_group.gpus"},
       {"instance_group { name: 'a' }", "instance_group.name"},
       {"instance_group { profile: '1' }", "instance_group.profile"},
       {"instance_group { host_policy: 'numa_0' }", "instance_group.host_policy"},
@@ -246,6 +246,31 @@ TEST(ParseModelConfig, InstancesAreOfOneKind) {
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_CPU count: 2 }", "m").ok());
   EXPECT_TRUE(ParseModelConfig("instance_group { kind: KIND_GPU count: 2 }", "m").ok());
   EXPECT_THAT(ErrorOf("instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }"), HasSubstr("differs"));
+}
+
+TEST(ParseModelConfig, GroupsNameGpus) {
+  const auto placed = [](const std::string& text) {
+    const auto config = ParseModelConfig(text, "m");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::pair(NamedGpus(*config), ExecutorsOnEach(*config));
+  };
+  using Gpus = std::vector<int>;
+  EXPECT_EQ(placed(""), std::pair(Gpus(), 0));
+  EXPECT_EQ(placed("instance_group { count: 2 } instance_group { }"), std::pair(Gpus(), 3));
+  EXPECT_EQ(placed("instance_group { count: 2 gpus: [3, 0] }"), std::pair(Gpus({0, 3}), 2));
+  EXPECT_EQ(placed("instance_group { gpus: [0, 1] kind: KIND_GPU } instance_group { gpus: [1, 0] kind: KIND_GPU }"),
+            std::pair(Gpus({0, 1}), 2));
+  EXPECT_EQ(placed("instance_group { gpus: 1 count: 2 } instance_group { gpus: 0 count: 2 }"),
+            std::pair(Gpus({0, 1}), 2));
+}
+
+TEST(ParseModelConfig, GpusThatCannotBeServedAreRefused) {
+  EXPECT_THAT(ErrorOf("instance_group { gpus: -1 }"), HasSubstr("'instance_group.gpus' is -1"));
+  EXPECT_THAT(ErrorOf("instance_group { gpus: [0, 0] }"), HasSubstr("names GPU 0 twice; raise 'count'"));
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_CPU gpus: 0 }"), HasSubstr("beside KIND_CPU"));
+  EXPECT_THAT(ErrorOf("instance_group { gpus: 0 } instance_group { }"), HasSubstr("in some groups alone"));
+  EXPECT_THAT(ErrorOf("instance_group { count: 1 gpus: [0, 1] } instance_group { gpus: 1 }"),
+              HasSubstr("gives GPU 0 1 executors, and GPU 1 2; give each as many"));
 }
 
 TEST(ParseModelConfig, ParametersAreKnownOrRefused) {
