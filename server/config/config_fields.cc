@@ -183,7 +183,7 @@ Status Visit(const pb::Message& message, const std::string& prefix,
   std::vector<const pb::FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const pb::FieldDescriptor* field : fields) {
-    const std::string path = prefix + field->name();
+    const std::string path = Concat(prefix, field->name());
     const ConfigField* const row = FindRow(path);
     if (row == nullptr) return Unimplemented("the field '", path, "' is not served; remove it");
     SWIZZLE_RETURN_IF_ERROR(visit(*row));

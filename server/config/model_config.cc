@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "model_loader/files/file_kind.h"
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_checks.h"
@@ -39,16 +40,19 @@ constexpr std::array<std::string_view, 6> kPlatforms = {"swizzle_onnx",     "swi
                                                         "swizzle_identity", "onnxruntime_onnx", kEnsemble};
 constexpr int64_t kMaxSteps = 64;
 
-// Keeps the first error, with its line.
+// Keeps the first error, with its line. Protobuf calls the first function before version 22, and then the second.
 class FirstError final : public pb::io::ErrorCollector {
  public:
-  void AddError(int line, pb::io::ColumnNumber, const std::string& message) override {
-    if (!text_.empty()) return;
-    text_ = line < 0 ? message : Concat("line ", line + 1, ": ", message);
-  }
+  void AddError(int line, pb::io::ColumnNumber, const std::string& message) { Keep(line, message); }
+  void RecordError(int line, pb::io::ColumnNumber, absl::string_view message) { Keep(line, std::string(message)); }
   const std::string& text() const { return text_; }
 
  private:
+  void Keep(int line, const std::string& message) {
+    if (!text_.empty()) return;
+    text_ = line < 0 ? message : Concat("line ", line + 1, ": ", message);
+  }
+
   std::string text_;
 };
 
@@ -246,9 +250,9 @@ StatusOr<ModelConfig> ParseModelConfig(std::string_view text, std::string_view n
 
 StatusOr<ModelConfig> ParseModelConfigJson(std::string_view text, std::string_view name) {
   ModelConfig config;
-  const auto parsed = pb::util::JsonStringToMessage(pb::StringPiece(text.data(), text.size()), &config);
+  const auto parsed = pb::util::JsonStringToMessage(std::string(text), &config);
   if (!parsed.ok()) {
-    return InvalidArgument("parameter 'config' is no model configuration as JSON: ", parsed.message().ToString());
+    return InvalidArgument("parameter 'config' is no model configuration as JSON: ", std::string(parsed.message()));
   }
   SWIZZLE_RETURN_IF_ERROR(Annotate(Check(config, name), "parameter 'config'"));
   return config;

@@ -1,12 +1,12 @@
 #include "server/rpc/connections.h"
 
-#include <dlfcn.h>
 #include <grpcpp/alarm.h>
 
 #include <memory>
 
 #include "absl/time/time.h"
 #include "kernels/base/mutex.h"
+#include "server/libraries/versions.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -14,8 +14,7 @@ namespace {
 
 // A method without arguments of grpc_core::Server, which is what c_server() points to; null if the version is another.
 void* GoawayFunction() {
-  static void* const found =
-      grpc::Version().starts_with("1.51.") ? dlsym(RTLD_DEFAULT, "_ZN9grpc_core6Server11SendGoawaysEv") : nullptr;
+  static void* const found = UnshownGrpcFunction({"1.51.", "1.83."}, "_ZN9grpc_core6Server11SendGoawaysEv");
   return found;
 }
 

@@ -71,8 +71,7 @@ StatusOr<bool> WithDependents(const Parameters& parameters) {
 template <typename Request>
 StatusOr<Request> ParseOrder(const ByteBuffer& bytes) {
   Request request;
-  SWIZZLE_RETURN_IF_ERROR(
-      Parse(ReceivedMessage(bytes), kMostOrderBytes, Request::descriptor()->name().c_str(), request));
+  SWIZZLE_RETURN_IF_ERROR(Parse(ReceivedMessage(bytes), kMostOrderBytes, Request::descriptor()->name(), request));
   return request;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/libraries/versions.h"
 #include "server/model/prepared_request.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/classification.h"
@@ -73,7 +74,7 @@ InferCall::InferCall(InferCalls& calls, grpc::CallbackServerContext& context, co
       received_(request),
       start_(calls.clock.Now()),
       carrier_(carrier),
-      request_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&request_memory_.arena())) {}
+      request_(NewMessage<inference::ModelInferRequest>(request_memory_.arena())) {}
 
 void InferCall::Start() {
   const Status status = Contain("take the request", [this] { return Begin(); });
@@ -303,7 +304,7 @@ Status InferCall::Write(Result result) {
   SWIZZLE_RETURN_IF_ERROR(WriteShared(result));
   const int64_t bytes = BytesOf(result);
   HoldAnyway(request_bytes_ + bytes);
-  auto* message = google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&response_memory_.arena());
+  auto* message = NewMessage<inference::ModelInferResponse>(response_memory_.arena());
   EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
   NameShared(*message);
   if (marks_final_) MarkFinal(true, *message);

@@ -31,8 +31,7 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, const ByteBuffer* req
   const Status status = Contain("answer", [&]() -> Status {
     Request parsed;
     Response message;
-    SWIZZLE_RETURN_IF_ERROR(
-        Parse(ReceivedMessage(*request), kMostSmallBytes, Request::descriptor()->name().c_str(), parsed));
+    SWIZZLE_RETURN_IF_ERROR(Parse(ReceivedMessage(*request), kMostSmallBytes, Request::descriptor()->name(), parsed));
     SWIZZLE_RETURN_IF_ERROR(fill(parsed, message));
     ByteBuffer bytes = Serialize(message);
     response->Swap(&bytes);

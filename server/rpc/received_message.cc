@@ -12,7 +12,8 @@ ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& buffer) : buffer_(buffe
   wire_bytes_ = static_cast<int64_t>(buffer.Length());
 }
 
-Status Parse(const ReceivedMessage& received, int64_t most, const char* type, google::protobuf::MessageLite& message) {
+Status Parse(const ReceivedMessage& received, int64_t most, std::string_view type,
+             google::protobuf::MessageLite& message) {
   int64_t read = 0;
   const bool parsed = received.Decompressed([&](ZeroCopyInputStream& in) {
     google::protobuf::io::LimitingInputStream limited(&in, most + 1);

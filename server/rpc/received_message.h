@@ -12,6 +12,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/base/status.h"
 
@@ -52,7 +53,8 @@ class ReceivedMessage {
 
 // Parses a message of which at most `most` bytes are read. RESOURCE_EXHAUSTED if it has more, INVALID_ARGUMENT if it
 // cannot be parsed as `type`.
-Status Parse(const ReceivedMessage& received, int64_t most, const char* type, google::protobuf::MessageLite& message);
+Status Parse(const ReceivedMessage& received, int64_t most, std::string_view type,
+             google::protobuf::MessageLite& message);
 
 // The same code and message, or none where there is no memory for it: threads end calls with it that nothing catches.
 grpc::Status ToGrpc(const Status& status) noexcept;

@@ -2,11 +2,11 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
-#include <grpcpp/version_info.h>
 
 #include <string>
 
 #include "kernels/base/mutex.h"
+#include "server/libraries/versions.h"
 
 namespace swizzle {
 namespace {
@@ -45,30 +45,11 @@ class GivenCertificates {
   std::shared_ptr<const TlsMaterial> given_ ABSL_GUARDED_BY(mutex_);
 };
 
-#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 54
-class TlsServerCredentials final : private GivenCertificates, public grpc::ServerCredentials {
+class TlsServerCredentials final : private GivenCertificates, public CoreServerCredentials {
  public:
   explicit TlsServerCredentials(const TlsCertificates& certificates)
-      : GivenCertificates(certificates), core_(ForCore()) {}
-  ~TlsServerCredentials() override { grpc_server_credentials_release(core_); }
-
-  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
-
- private:
-  int AddPortToServer(const std::string& address, grpc_server* server) override {
-    return grpc_server_add_http2_port(server, address.c_str(), core_);
-  }
-
-  grpc_server_credentials* const core_;
+      : GivenCertificates(certificates), CoreServerCredentials(ForCore()) {}
 };
-#else
-// It is the base's to release what the core made, and to add ports.
-class TlsServerCredentials final : private GivenCertificates, public grpc::ServerCredentials {
- public:
-  explicit TlsServerCredentials(const TlsCertificates& certificates)
-      : GivenCertificates(certificates), grpc::ServerCredentials(ForCore()) {}
-};
-#endif
 
 }  // namespace
 

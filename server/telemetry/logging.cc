@@ -1,6 +1,5 @@
 #include "server/telemetry/logging.h"
 
-#include <grpc/support/log.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -9,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "server/libraries/versions.h"
 #include "server/telemetry/event_budget.h"
 #include "server/threading/clock.h"
 
@@ -97,14 +97,13 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 }
 
 // gRPC reports as errors what concerns one connection or listener; what matters of it reaches our callers as status.
-void LogGrpc(gpr_log_func_args* args) {
-  const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug;
-  if (level == LogLevel::kDebug) return Log(level, "grpc", {{"detail", args->message}});
+void LogGrpc(bool is_error, std::string_view text) {
+  if (!is_error) return Log(LogLevel::kDebug, "grpc", {{"detail", text}});
   static EventBudget budget(kGrpcEventsASecond);
   const EventBudget::Answer answer = budget.Ask(Clock::Real().Now());
   if (!answer.may_log) return;
-  if (answer.left_out == 0) return Log(level, "grpc", {{"detail", args->message}});
-  Log(level, "grpc", {{"detail", args->message}, {"left_out_before", answer.left_out}});
+  if (answer.left_out == 0) return Log(LogLevel::kWarning, "grpc", {{"detail", text}});
+  Log(LogLevel::kWarning, "grpc", {{"detail", text}, {"left_out_before", answer.left_out}});
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ void InitLogging(LogFormat format, LogLevel level) {
            .info = level <= LogLevel::kInfo,
            .verbose_level = level <= LogLevel::kDebug ? 1u : 0u};
   live.Store(first);
-  gpr_set_log_function(LogGrpc);
+  SetGrpcLog(LogGrpc);
 }
 
 LogSettings CurrentLogSettings() {
