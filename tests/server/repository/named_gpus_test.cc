@@ -69,9 +69,10 @@ TEST_F(NamedGpusTest, EachHasTheExecutorsOfItsGroups) {
 }
 
 TEST_F(NamedGpusTest, OneThatIsNotThereFailsTheLoad) {
-  EXPECT_THAT(std::string(Load("instance_group { kind: KIND_GPU gpus: [1, 3] }").status().message()),
-              HasSubstr("'instance_group.gpus': there is no GPU 3 here, or --device does not name it; of GPUs there are "
-                        "0, 1, 2"));
+  EXPECT_THAT(
+      std::string(Load("instance_group { kind: KIND_GPU gpus: [1, 3] }").status().message()),
+      HasSubstr("'instance_group.gpus': there is no GPU 3 here, or --device does not name it; of GPUs there are "
+                "0, 1, 2"));
 }
 
 TEST_F(NamedGpusTest, WithoutGpusTheCpuRunsItWhateverIsNamed) {
