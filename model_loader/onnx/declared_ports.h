@@ -9,7 +9,7 @@
 #include "model_loader/expansions/value_facts.h"
 #include "model_loader/graph/graph.h"
 #include "model_loader/onnx/onnx_reader.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

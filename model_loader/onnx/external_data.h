@@ -14,7 +14,7 @@
 
 #include "kernels/base/status.h"
 #include "model_loader/files/contained_file.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

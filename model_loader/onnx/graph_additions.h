@@ -9,7 +9,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

@@ -17,32 +17,45 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-// Fields of IR versions that the schema at hand does not know yet.
+// Fields of IR versions that the schema at hand may not know yet.
 constexpr int kDefaultAttribute = 11, kFunctionOverload = 13, kNodeOverload = 8;
 
-// The string of an unknown field, empty if there is none.
-template <typename Message>
-std::string UnknownString(const Message& message, int number) {
+// Calls `take` for what unknown fields of that number hold.
+template <typename Message, typename Take>
+void ForEachUnknown(const Message& message, int number, const Take& take) {
   const google::protobuf::UnknownFieldSet& fields = message.unknown_fields();
   for (int i = 0; i < fields.field_count(); ++i) {
     const google::protobuf::UnknownField& field = fields.field(i);
-    const bool is_text = field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
-    if (field.number() == number && is_text) return field.length_delimited();
+    const bool has_bytes = field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
+    if (field.number() == number && has_bytes) take(field.length_delimited());
   }
-  return "";
+}
+
+// A function's or node's, empty if there is none.
+template <typename Message>
+std::string OverloadOf(const Message& message, int number) {
+  std::string overload;
+  if constexpr (requires { message.overload(); }) {
+    overload = message.overload();
+  } else {
+    ForEachUnknown(message, number, [&overload](const auto& bytes) { overload = std::string(bytes); });
+  }
+  return overload;
 }
 
 using Attributes = std::map<std::string, onnx::AttributeProto>;  // by name
 
-Attributes DefaultsOf(const onnx::FunctionProto& function) {
+// Of an onnx::FunctionProto.
+template <typename Function>
+Attributes DefaultsOf(const Function& function) {
   Attributes defaults;
-  const google::protobuf::UnknownFieldSet& fields = function.unknown_fields();
-  for (int i = 0; i < fields.field_count(); ++i) {
-    const google::protobuf::UnknownField& field = fields.field(i);
-    const bool is_message = field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
-    onnx::AttributeProto attribute;
-    if (field.number() != kDefaultAttribute || !is_message) continue;
-    if (attribute.ParseFromString(field.length_delimited())) defaults[attribute.name()] = std::move(attribute);
+  if constexpr (requires { function.attribute_proto(); }) {
+    for (const onnx::AttributeProto& attribute : function.attribute_proto()) defaults[attribute.name()] = attribute;
+  } else {
+    ForEachUnknown(function, kDefaultAttribute, [&defaults](const auto& bytes) {
+      onnx::AttributeProto attribute;
+      if (attribute.ParseFromString(bytes)) defaults[attribute.name()] = std::move(attribute);
+    });
   }
   return defaults;
 }
@@ -111,7 +124,7 @@ class Inliner {
   Inliner(onnx::ModelProto& model, const InliningLimits& limits)
       : limits_(limits), opset_(DefaultOpset(model)), bytes_left_(limits.max_bytes) {
     for (const auto& function : model.functions()) {
-      functions_[{DomainOf(function), function.name(), UnknownString(function, kFunctionOverload)}] = &function;
+      functions_[{DomainOf(function), function.name(), OverloadOf(function, kFunctionOverload)}] = &function;
     }
   }
 
@@ -138,7 +151,7 @@ class Inliner {
 
   Status Put(onnx::NodeProto& node, Nodes& to, int depth) {
     SWIZZLE_RETURN_IF_ERROR(Count());
-    const auto found = functions_.find({DomainOf(node), node.op_type(), UnknownString(node, kNodeOverload)});
+    const auto found = functions_.find({DomainOf(node), node.op_type(), OverloadOf(node, kNodeOverload)});
     if (found != functions_.end()) return Call(*found->second, node, to, depth);
     for (auto& attribute : *node.mutable_attribute()) {
       if (attribute.has_g()) SWIZZLE_RETURN_IF_ERROR(InlineIn(*attribute.mutable_g(), depth));

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/base/status.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

@@ -11,7 +11,7 @@
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/weight_sources.h"
 #include "model_loader/quantising/quantiser.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 namespace {

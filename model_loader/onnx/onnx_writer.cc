@@ -10,7 +10,7 @@
 
 #include "model_loader/onnx/graph_additions.h"
 #include "model_loader/semantics/whole_numbers.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 namespace {

@@ -11,7 +11,7 @@
 #include "model_loader/graph/graph.h"
 #include "model_loader/onnx/external_data.h"
 #include "model_loader/onnx/onnx_reader.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "model_loader/onnx/graph_additions.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model_loader/graph/graph.h"
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 
 namespace swizzle::testing {
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "onnx/onnx_pb.h"
+#include "onnx/onnx.pb.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
