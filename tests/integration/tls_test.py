@@ -1,13 +1,11 @@
 """TLS: who may connect, what becomes of certificates that are replaced, and that all limits hold as without it."""
 
 import contextlib
-import pathlib
 import re
 import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 
 import grpc
@@ -19,9 +17,9 @@ from tritonclient.utils import InferenceServerException
 from certificates import Authority, MountedSecret, openssl
 from conftest import START_SECONDS, lasting_server, program, wait_until
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'bench'))
-import hostile_client  # noqa: E402
-import raw_http2  # noqa: E402
+import hostile_client
+import raw_http2
+import traffic
 
 VALUES = numpy.arange(32, dtype=numpy.float32).reshape(2, 16)
 
@@ -295,7 +293,7 @@ class TlsConnection(raw_http2.Connection):
 def test_a_request_that_does_not_end_ends_its_connection(repository, start, pair):
     server = start(repository.identity(), *tls_flags(pair), '--request-timeout=1')
     slow = TlsConnection(int(server.grpc.rpartition(':')[2]))
-    message = raw_http2.prefixed(hostile_client.request())
+    message = raw_http2.prefixed(traffic.zeros())
     slow.data(slow.open(raw_http2.call_headers()), message[:-1], end=False)
     with pytest.raises(OSError):
         while True:
