@@ -60,6 +60,15 @@ CONFIGS = {
 }
 
 
+# A byte that says what they are: a file of tokens, or a call's name, a line feed, and its header.
+AUTHORIZATIONS = {
+    'tokens': b'\0# of all\nall Nq8c0vJm5sWlYx2R\ninfer,metadata models=bert,tiny hP3kEw7uZt1oGd9A\n',
+    'infer': b'\1/inference.GRPCInferenceService/ModelInfer\nBearer Nq8c0vJm5sWlYx2R',
+    'load': b'\1/inference.GRPCInferenceService/RepositoryModelLoad\nbearer hP3kEw7uZt1oGd9A',
+    'live': b'\1/livez\n', 'metrics': b'\1/metrics\nBasic Nq8c0vJm5sWlYx2R',
+}
+
+
 def small_graph(initializers=(), sparse_initializers=()):
     node = helper.make_node('Gemm', ['x', 'w'], ['y'])
     return helper.make_graph([node], 'seed', [helper.make_tensor_value_info('x', TensorProto.FLOAT, ['n', 4])],
@@ -245,6 +254,26 @@ def setting_changes():
             'traces': b'\1' + traces.SerializeToString(), 'log': b'\2' + log.SerializeToString()}
 
 
+def shared_memory_calls():
+    """What shared_memory_fuzz reads: a byte that says which call it is, one how long it is, and a message or a name."""
+    def call(which, content):
+        return bytes([which, len(content)]) + content
+
+    def tensor(bytes_, offset):
+        request = service_pb2.ModelInferRequest()
+        parameters = request.inputs.add().parameters
+        parameters['shared_memory_region'].string_param = 'r'
+        parameters['shared_memory_byte_size'].int64_param = bytes_
+        parameters['shared_memory_offset'].int64_param = offset
+        return call(3, request.SerializeToString())
+
+    region = call(0, service_pb2.SystemSharedMemoryRegisterRequest(
+        name='r', key='/swizzle-fuzz-a', offset=64, byte_size=1024).SerializeToString())
+    return {'used': region + tensor(128, 8) + call(2, b'r') + call(1, b'r'), 'all': region + call(2, b'') + call(1, b''),
+            'shrunk': region + call(4, b'\3') + tensor(128, 8) + call(4, b'\x80') + tensor(1024, 0),
+            'beyond': region + tensor(1024, 1) + region}
+
+
 def write_arrays(directory):
     arrays = {'layer/weight': numpy.arange(6, dtype='<f4').reshape(2, 3), 'whole': numpy.array([1, -2], '<i8'),
               'none': numpy.zeros((0, 3), '<f2'), 'scalar': numpy.array(True)}
@@ -262,7 +291,7 @@ def main():
     directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'regions_fuzz', 'packed_fuzz',
                                                   'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
                                                   'http_fuzz', 'model_infer_fuzz', 'npz_fuzz',
-                                                  'settings_fuzz')}
+                                                  'settings_fuzz', 'shared_memory_fuzz', 'authorization_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
@@ -275,7 +304,8 @@ def main():
     for name, text in CONFIGS.items():
         (directories['config_fuzz'] / name).write_text(text)
     for target, seeds in (('http_fuzz', HTTP), ('model_infer_fuzz', infer_requests()),
-                          ('settings_fuzz', setting_changes())):
+                          ('settings_fuzz', setting_changes()), ('shared_memory_fuzz', shared_memory_calls()),
+                          ('authorization_fuzz', AUTHORIZATIONS)):
         for name, content in seeds.items():
             (directories[target] / name).write_bytes(content)
 
