@@ -11,6 +11,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/onednn_call.h"
+#include "kernels/cpu/conv/onednn_versions.h"
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/layout/slab.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -80,9 +81,9 @@ dnnl::primitive_attr Attributes(const Epilogue& epilogue) {
   dnnl::post_ops post_ops;
   if (epilogue.residual) post_ops.append_sum(1.0f);
   if (epilogue.low == 0 && epilogue.high == std::numeric_limits<float>::infinity()) {
-    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    AppendEltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f, post_ops);
   } else if (epilogue.Clamps()) {
-    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_clip, epilogue.low, epilogue.high);
+    AppendEltwise(dnnl::algorithm::eltwise_clip, epilogue.low, epilogue.high, post_ops);
   }
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(post_ops);
@@ -129,15 +130,13 @@ convolution_forward::primitive_desc DescribePart(const Form& form, const Problem
   const memory::dims dilation = {window.dilation_h - 1, window.dilation_w - 1};
   const memory::dims pads_begin = {window.pad_top, window.pad_left};
   const memory::dims pads_end = {window.pad_bottom, window.pad_right};
-  const auto inference = dnnl::prop_kind::forward_inference;
-  const auto direct = dnnl::algorithm::convolution_direct;
+  const dnnl::primitive_attr attributes = Attributes(problem.epilogue);
   const auto describe = [&](const auto&... tensors) {
-    return convolution_forward::desc(inference, direct, tensors..., strides, dilation, pads_begin, pads_end);
+    return DescribeConvolution(attributes, tensors..., strides, dilation, pads_begin, pads_end);
   };
-  const auto description =
-      bias ? describe(source, weights, Describe({part.channels}, Tag::a), target) : describe(source, weights, target);
   OnednnStream();
-  return {description, Attributes(problem.epilogue), OnednnEngine()};
+  return bias ? describe(source, weights, Describe({part.channels}, Tag::a), target)
+              : describe(source, weights, target);
 }
 
 // One primitive, ready to run on the part of a layer that it was made for.

@@ -10,6 +10,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/onednn_call.h"
+#include "kernels/cpu/conv/onednn_versions.h"
 #include "kernels/cpu/int8/conv_pieces.h"
 #include "kernels/cpu/int8/position_sums.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
@@ -49,15 +50,13 @@ convolution_forward::primitive_desc Describe(const Problem& problem, const BandS
   const memory::desc any(WeightDims(problem, channels), Type::s8, Tag::any);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (PadsWithZeroPoint(problem)) attributes.set_zero_points(DNNL_ARG_SRC, 0, {problem.inputs_as[0].zero_point});
+  if (PadsWithZeroPoint(problem)) DescribeZeroPoint(problem.inputs_as[0].zero_point, attributes);
   const memory::dims strides = {window.stride_h, window.stride_w};
   const memory::dims dilation = {window.dilation_h - 1, window.dilation_w - 1};
   const memory::dims pads_begin = {shape.pad_top, window.pad_left}, pads_end = {shape.pad_bottom, window.pad_right};
-  const convolution_forward::desc description(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                              source, weights.value_or(any), target, strides, dilation, pads_begin,
-                                              pads_end);
   OnednnStream();
-  return {description, attributes, OnednnEngine()};
+  return DescribeConvolution(attributes, source, weights.value_or(any), target, strides, dilation, pads_begin,
+                             pads_end);
 }
 
 bool IsGenerated(const convolution_forward::primitive_desc& description) {
@@ -102,6 +101,7 @@ class SumsCall {
     const void* weights;
     int32_t* sums;
     std::byte* scratchpad;
+    const int32_t* zero_point;  // null where oneDNN need not know it
   };
   Status Run(const Buffers& buffers) const {
     return CallOnednn([&] {
@@ -109,10 +109,12 @@ class SumsCall {
         return memory(desc, OnednnEngine(), const_cast<void*>(data));
       };
       dnnl::stream& stream = OnednnStream();
-      primitive_.execute(stream, {{DNNL_ARG_SRC, tensor(description_.src_desc(), buffers.source)},
-                                  {DNNL_ARG_WEIGHTS, tensor(description_.weights_desc(), buffers.weights)},
-                                  {DNNL_ARG_DST, tensor(description_.dst_desc(), buffers.sums)},
-                                  {DNNL_ARG_SCRATCHPAD, tensor(description_.scratchpad_desc(), buffers.scratchpad)}});
+      OnednnArguments arguments = {{DNNL_ARG_SRC, tensor(description_.src_desc(), buffers.source)},
+                                   {DNNL_ARG_WEIGHTS, tensor(description_.weights_desc(), buffers.weights)},
+                                   {DNNL_ARG_DST, tensor(description_.dst_desc(), buffers.sums)},
+                                   {DNNL_ARG_SCRATCHPAD, tensor(description_.scratchpad_desc(), buffers.scratchpad)}};
+      if (buffers.zero_point != nullptr) AddZeroPoint(*buffers.zero_point, arguments);
+      primitive_.execute(stream, arguments);
       stream.wait();
     });
   }
@@ -247,8 +249,10 @@ class OnednnBytes final : public PackedWeight {
     const uint8_t* const source = args.Input<uint8_t>(0) + call.input_position * problem.input.channels;
     auto* const sums = reinterpret_cast<int32_t*>(workspace);
     const void* const weights = parts_->parts[call.part].get_data_handle();
+    const int32_t zero_point = problem.inputs_as[0].zero_point;
     SWIZZLE_RETURN_IF_ERROR(
-        CallOf(call.part, channels, call.shape).Run({source, weights, sums, workspace + sum_bytes_}));
+        CallOf(call.part, channels, call.shape)
+            .Run({source, weights, sums, workspace + sum_bytes_, PadsWithZeroPoint(problem) ? &zero_point : nullptr}));
     const int64_t offset = call.output_position * problem.output.channels + first;
     const PositionSums made{.sums = sums,
                             .positions = call.positions,

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #define HWY_BROKEN_EMU128 0
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_AVX2 | HWY_EMU128))  // newer versions have more
 
 #include "hwy/detect_targets.h"
 
