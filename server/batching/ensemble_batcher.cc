@@ -31,6 +31,7 @@ struct Run {
     Ticket ticket = 0;   // 0: it is not queued yet
     bool under_way = false;
     Instant begun;
+    std::unique_ptr<SampledRequest> sample = nullptr;  // null: it is not traced, or has not begun
   };
 
   Run(const EnsembleGraph& graph, Request its_request, Done its_done, Instant now)
@@ -154,6 +155,14 @@ class EnsembleBatcher final : public Batcher {
   // The step may have ended when it returns.
   Status SubmitStep(const RunPtr& run, size_t step) {
     SWIZZLE_ASSIGN_OR_RETURN(Request request, RequestOf(*run, step));
+    if (const SampledRequest* const sample = run->request.sample; sample != nullptr && sample->traced) {
+      const MutexLock lock(run->mutex);
+      Run::Step& its = run->steps[step];
+      its.sample = sample->Step(its.begun);
+      its.sample->model = members_[step].model->spec().name;
+      its.sample->version = members_[step].model->spec().version;
+      its.sample->Attach(request);
+    }
     Batcher& batcher = *members_[step].batcher;
     SWIZZLE_ASSIGN_OR_RETURN(const Ticket ticket,
                              batcher.Submit(std::move(request), [this, run, step](StatusOr<Result> result) {
@@ -214,14 +223,20 @@ class EnsembleBatcher final : public Batcher {
 
   // A step has ended, or was refused.
   void OnStep(const RunPtr& run, size_t step, StatusOr<Result> result) {
+    const Instant now = clock_.Now();
     Instant begun;
     {
       const MutexLock lock(run->mutex);
-      run->steps[step].under_way = false;
-      begun = run->steps[step].begun;
+      Run::Step& its = run->steps[step];
+      its.under_way = false;
+      begun = its.begun;
+      if (its.sample != nullptr) {
+        its.sample->code = result.status().code();
+        its.sample->end = now;
+      }
     }
     if (ModelMetrics* const metrics = members_[step].metrics; metrics != nullptr) {
-      metrics->RecordRequest(result.status().code(), clock_.Now() - begun);
+      metrics->RecordRequest(result.status().code(), now - begun);
     }
     const Status status = Contain("go on with the ensemble", [&]() -> Status {
       if (!result.ok()) return Annotate(result.status(), NameOf(step));
@@ -294,12 +309,22 @@ class EnsembleBatcher final : public Batcher {
       runs_.erase(run->ticket);
       ++ending_;
     }
-    StatusOr<Result> result = Contain("end the request", [&] { return ResultOf(*run); });
+    StatusOr<Result> result = Contain("end the request", [&] {
+      ShowSteps(*run);
+      return ResultOf(*run);
+    });
     metrics_.AddInflight(-1);
     std::move(run->done)(std::move(result));
     const MutexLock lock(mutex_);
     --ending_;
     if (draining_) ended_.SignalAll();
+  }
+
+  static void ShowSteps(Run& run) {
+    const MutexLock lock(run.mutex);
+    for (Run::Step& step : run.steps) {
+      if (step.sample != nullptr) run.request.sample->steps.push_back(std::move(step.sample));
+    }
   }
 
   StatusOr<Result> ResultOf(Run& run) {

@@ -99,6 +99,11 @@ struct Method {
 constexpr Method kUnary = {"ModelInfer", "inference.GRPCInferenceService/ModelInfer"};
 constexpr Method kStreamed = {"ModelStreamInfer", "inference.GRPCInferenceService/ModelStreamInfer"};
 
+void AddModel(Attributes& attributes, const SampledRequest& request) {
+  Add(attributes, "swizzle.model", request.model);
+  Add(attributes, "swizzle.model_version", request.version);
+}
+
 void AddRequest(SpanWriter& writer, const SampledRequest& request) {
   const Method& method = request.streamed ? kStreamed : kUnary;
   Span& span = writer.Add(method.span, Span::SPAN_KIND_SERVER, request.start, request.end);
@@ -113,10 +118,7 @@ void AddRequest(SpanWriter& writer, const SampledRequest& request) {
   Add(attributes, "rpc.service", "inference.GRPCInferenceService");
   Add(attributes, "rpc.method", method.name);
   Add(attributes, "rpc.grpc.status_code", static_cast<int64_t>(request.code));
-  if (!request.model.empty()) {
-    Add(attributes, "swizzle.model", request.model);
-    Add(attributes, "swizzle.model_version", request.version);
-  }
+  if (!request.model.empty()) AddModel(attributes, request);
   if (!request.id.empty()) Add(attributes, "swizzle.request_id", request.id);
   Add(attributes, "swizzle.rows", request.rows);
   if (IsOurFault(request.code)) span.mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
@@ -137,8 +139,7 @@ void AddBatch(SpanWriter& writer, const SampledRequest& request) {
   SetPlace(span, *request.in_batch);
   span.set_flags(kSampled | kKnowsWhetherRemote);
   Attributes& attributes = *span.mutable_attributes();
-  Add(attributes, "swizzle.model", request.model);
-  Add(attributes, "swizzle.model_version", request.version);
+  AddModel(attributes, request);
   Add(attributes, "swizzle.batch_size", request.stages->batch_rows);
   Add(attributes, "swizzle.batch_requests", request.batch->requests);
   Add(attributes, "swizzle.batch_reason", LabelValue(request.batch->reason));
@@ -146,6 +147,22 @@ void AddBatch(SpanWriter& writer, const SampledRequest& request) {
 }
 
 bool HasBatch(const SampledRequest& request) { return request.batch && request.stages && request.in_batch; }
+
+// What is below the span of a request, or of a step: how its batch went, or its steps.
+void AddBelow(const SampledRequest& request, otlp::trace::v1::ScopeSpans& spans) {
+  SpanWriter writer(request, spans);
+  if (request.steps.empty() && request.stages) AddStages(writer, request);
+  if (HasBatch(request)) AddBatch(writer, request);
+  for (const auto& step : request.steps) {
+    Span& span = writer.AddChild("step", step->start, step->end);
+    SetPlace(span, step->place);
+    Attributes& attributes = *span.mutable_attributes();
+    AddModel(attributes, *step);
+    Add(attributes, "rpc.grpc.status_code", static_cast<int64_t>(step->code));
+    if (IsOurFault(step->code)) span.mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
+    AddBelow(*step, spans);
+  }
+}
 
 void AddWhoWeAre(Attributes& attributes) {
   std::array<char, 256> host = {};
@@ -159,7 +176,9 @@ void AddWhoWeAre(Attributes& attributes) {
 
 int64_t SpanCount(const SampledRequest& request) {
   constexpr int kOfStages = 4;
-  return 1 + (request.stages ? kOfStages : 0) + (HasBatch(request) ? 1 : 0);
+  int64_t count = 1 + (request.stages && request.steps.empty() ? kOfStages : 0) + (HasBatch(request) ? 1 : 0);
+  for (const auto& step : request.steps) count += SpanCount(*step);
+  return count;
 }
 
 otlp::collector::trace::v1::ExportTraceServiceRequest MakeExport(
@@ -173,8 +192,7 @@ otlp::collector::trace::v1::ExportTraceServiceRequest MakeExport(
   for (const auto& request : requests) {
     SpanWriter writer(*request, spans);
     AddRequest(writer, *request);
-    if (request->stages) AddStages(writer, *request);
-    if (HasBatch(*request)) AddBatch(writer, *request);
+    AddBelow(*request, spans);
   }
   return message;
 }

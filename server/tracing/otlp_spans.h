@@ -2,6 +2,7 @@
 //
 // A request is a span of kind SERVER, with the children `queue`, `gather`, `compute` and `scatter` where it ran. Its
 // batch is a span of a trace of its own, linked to those of its requests that are traced; their `compute` links back.
+// An ensemble's has a child `step` for each step in their place, below which they are.
 #ifndef SWIZZLE_SERVER_TRACING_OTLP_SPANS_H_
 #define SWIZZLE_SERVER_TRACING_OTLP_SPANS_H_
 

@@ -12,4 +12,14 @@ void SampledRequest::SetId(std::string_view whole) {
   id = whole.substr(0, size);
 }
 
+std::unique_ptr<SampledRequest> SampledRequest::Step(Instant now) const {
+  auto step = std::make_unique<SampledRequest>();
+  step->traced = traced;
+  step->parent = parent;
+  step->place = {place.trace, NewSpanId()};
+  step->start = now;
+  step->wall_start = wall_start + (now - start);
+  return step;
+}
+
 }  // namespace swizzle

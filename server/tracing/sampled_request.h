@@ -6,6 +6,7 @@
 #define SWIZZLE_SERVER_TRACING_SAMPLED_REQUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ struct SampledRequest {
     request.sample = this;
   }
 
+  // A step of this request, an ensemble's, that begins now.
+  std::unique_ptr<SampledRequest> Step(Instant now) const;
+
   // Since it was chosen.
   bool logged = false, traced = false;
   bool streamed = false;  // ModelStreamInfer brought it
@@ -67,6 +71,9 @@ struct SampledRequest {
   std::optional<Stages> stages;       // none: it never ran, or its batch failed
   std::optional<SpanPlace> in_batch;  // the batch's span, of traced requests
   std::optional<Batch> batch;
+
+  // Of an ensemble, its traced steps as far as they began: each has a place in the same trace.
+  std::vector<std::unique_ptr<SampledRequest>> steps;
 
   // At its end.
   std::string model;  // empty: it named none that there is

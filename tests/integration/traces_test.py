@@ -69,12 +69,12 @@ def serving(tmp_path, *flags):
         server.kill()
 
 
-def infer(server, count=1, headers=None, request_id=''):
+def infer(server, count=1, headers=None, request_id='', model='identity'):
     tensor = triton.InferInput('INPUT0', [1, 16], 'FP32')
     tensor.set_data_from_numpy(numpy.zeros([1, 16], numpy.float32))
     with triton.InferenceServerClient(server.grpc) as client:
         for _ in range(count):
-            client.infer('identity', [tensor], request_id=request_id, headers=headers)
+            client.infer(model, [tensor], request_id=request_id, headers=headers)
 
 
 def test_official_messages_hold_what_was_sent(tmp_path):
@@ -99,6 +99,36 @@ def test_official_messages_hold_what_was_sent(tmp_path):
         batch, = collector.named('batch')
         assert [(link.trace_id, link.span_id) for link in batch.links] == [(request.trace_id, request.span_id)]
         assert collector.resources[0]['service.name'].string_value == 'swizzle'
+
+
+def test_an_ensemble_shows_its_steps(tmp_path):
+    (tmp_path / 'models').mkdir()
+    repository = Repository(tmp_path / 'models').identity('first').identity('second')
+    repository.config('chain', '''platform: "ensemble" max_batch_size: 8
+        input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+        output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
+        ensemble_scheduling { step [
+            { model_name: "first" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }
+              output_map { key: "OUTPUT0" value: "between" } },
+            { model_name: "second" model_version: -1 input_map { key: "INPUT0" value: "between" }
+              output_map { key: "OUTPUT0" value: "OUTPUT0" } } ] }''')
+    with collecting() as collector:
+        server = Server(repository, tmp_path, f'--trace-endpoint=http://127.0.0.1:{collector.port}', '--trace-rate=1',
+                        *QUICK_START)
+        try:
+            infer(server, model='chain')
+            assert server.stop() == 0
+        finally:
+            server.kill()
+    request, = collector.named(REQUEST)
+    steps = [span for span in collector.spans if span.parent_span_id == request.span_id]
+    models = [{each.key: each.value for each in span.attributes}['swizzle.model'].string_value for span in steps]
+    assert ([span.name for span in steps], models) == (['step', 'step'], ['first', 'second'])
+    for span in steps:
+        stages = [child.name for child in collector.spans if child.parent_span_id == span.span_id]
+        assert stages == ['queue', 'gather', 'compute', 'scatter']
+    batches = collector.named('batch')
+    assert sorted(link.span_id for batch in batches for link in batch.links) == sorted(s.span_id for s in steps)
 
 
 def test_a_drain_sends_what_waits(tmp_path):

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace swizzle {
@@ -142,6 +143,28 @@ TEST_F(OtlpSpansTest, ABatchIsATraceOfItsOwnLinkedToItsRequests) {
   EXPECT_EQ(AttributesOf(batch).at("swizzle.batch_size"), "6");
   ASSERT_EQ(spans[3].links_size(), 1) << "computing leads to the batch";
   EXPECT_EQ(spans[3].links(0).span_id(), batch.span_id());
+}
+
+TEST_F(OtlpSpansTest, StepsOfAnEnsembleStandInThePlaceOfItsStages) {
+  Run();
+  for (const char* model : {"first", "second"}) {
+    auto step = request_->Step(request_->start + absl::Microseconds(10));
+    step->model = model;
+    step->stages = request_->stages;
+    step->end = request_->end;
+    request_->steps.push_back(std::move(step));
+  }
+  const std::vector<Span> spans = Export();
+  ASSERT_EQ(spans.size(), 11u);
+  for (const size_t at : {1, 6}) {
+    EXPECT_EQ(spans[at].name(), "step");
+    EXPECT_EQ(spans[at].trace_id(), spans[0].trace_id());
+    EXPECT_EQ(spans[at].parent_span_id(), spans[0].span_id());
+    EXPECT_EQ(spans[at].start_time_unix_nano(), 1'000'000'010'000u);
+    EXPECT_EQ(spans[at + 1].name(), "queue");
+    EXPECT_EQ(spans[at + 1].parent_span_id(), spans[at].span_id());
+  }
+  EXPECT_EQ(AttributesOf(spans[6]).at("swizzle.model"), "second");
 }
 
 }  // namespace
