@@ -31,12 +31,12 @@ StatusOr<std::vector<int>> ParseOrdinals(std::string_view numbers, std::string_v
   }
 }
 
-// Where `ordinals` are none, they are afterwards those of all.
-StatusOr<std::vector<std::unique_ptr<Backend>>> OpenGpus(std::vector<int>& ordinals) {
-  SWIZZLE_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
-  for (int i = 0; ordinals.empty() && i < count; ++i) ordinals.push_back(i);
+// Afterwards the choice names those that were opened.
+StatusOr<std::vector<std::unique_ptr<Backend>>> OpenGpus(DeviceChoice& choice) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int seen, CountCudaDevices());
+  choice.ordinals = OrdinalsOf(choice, seen);
   std::vector<std::unique_ptr<Backend>> gpus;
-  for (const int ordinal : ordinals) {
+  for (const int ordinal : choice.ordinals) {
     SWIZZLE_ASSIGN_OR_RETURN(gpus.emplace_back(), NewCudaBackend(ordinal));
   }
   return gpus;
@@ -55,6 +55,13 @@ StatusOr<DeviceChoice> ParseDevice(std::string_view text) {
   return choice;
 }
 
+std::vector<int> OrdinalsOf(const DeviceChoice& choice, int seen) {
+  if (!choice.ordinals.empty()) return choice.ordinals;
+  std::vector<int> all(static_cast<size_t>(seen));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 Devices::Devices(std::unique_ptr<Backend> cpu, std::vector<std::unique_ptr<Backend>> gpus,
                  const DeviceFunctions* functions)
     : cpu_(std::move(cpu)), gpus_(std::move(gpus)), numbers_(gpus_.size()), functions_(functions) {
@@ -65,7 +72,7 @@ StatusOr<Devices> Devices::Open(std::string_view device) {
   SWIZZLE_ASSIGN_OR_RETURN(DeviceChoice choice, ParseDevice(device));
   Devices devices(NewCpuBackend());
   if (!choice.gpus) return devices;
-  auto gpus = OpenGpus(choice.ordinals);
+  auto gpus = OpenGpus(choice);
   if (gpus.ok()) {
     devices.gpus_ = *std::move(gpus);
     devices.numbers_ = std::move(choice.ordinals);

@@ -22,6 +22,8 @@ struct DeviceChoice {
 };
 // INVALID_ARGUMENT unless `text` is auto, cpu, cuda, or cuda: and numbers with commas between.
 StatusOr<DeviceChoice> ParseDevice(std::string_view text);
+// The GPUs that are to be opened, where the process sees so many. REQUIRES: choice.gpus.
+std::vector<int> OrdinalsOf(const DeviceChoice& choice, int seen);
 
 // Thread-safe once opened; outlives every model.
 class Devices {

@@ -31,6 +31,12 @@ TEST(ParseDeviceTest, RefusesAllElseNamingIt) {
   }
 }
 
+TEST(ParseDeviceTest, WithoutNumbersItMeansAllThatThereAre) {
+  EXPECT_THAT(OrdinalsOf(*ParseDevice("cuda"), 3), ElementsAre(0, 1, 2));
+  EXPECT_THAT(OrdinalsOf(*ParseDevice("auto"), 2), ElementsAre(0, 1));
+  EXPECT_THAT(OrdinalsOf(*ParseDevice("cuda:2"), 3), ElementsAre(2));
+}
+
 // What a machine without GPUs does, or a build without CUDA; one with GPUs opens them.
 TEST(DevicesTest, AutoTakesTheCpuWhereThereIsNoGpuAndSaysWhy) {
   const auto devices = Devices::Open("auto");
