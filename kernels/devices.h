@@ -36,7 +36,7 @@ class Devices {
 
   Backend& cpu() const { return *cpu_; }
   std::vector<Backend*> gpus() const;
-  // Those of these numbers of CUDA's, in that order. FAILED_PRECONDITION for one that was not opened.
+  // The GPUs of these numbers of CUDA's, in that order. FAILED_PRECONDITION for one that was not opened.
   StatusOr<std::vector<Backend*>> GpusOf(std::span<const int> numbers) const;
   // What models run on by default, at least one.
   Backend& main() const { return gpus_.empty() ? *cpu_ : *gpus_.front(); }

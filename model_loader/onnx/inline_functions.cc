@@ -45,7 +45,7 @@ std::string OverloadOf(const Message& message, int number) {
 
 using Attributes = std::map<std::string, onnx::AttributeProto>;  // by name
 
-// Of an onnx::FunctionProto.
+// The default attributes of an onnx::FunctionProto.
 template <typename Function>
 Attributes DefaultsOf(const Function& function) {
   Attributes defaults;

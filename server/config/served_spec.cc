@@ -151,7 +151,7 @@ void FillInstances(const ModelSpec& spec, const ModelConfig& given, inference::M
   for (const int gpu : NamedGpus(given)) group.add_gpus(gpu);
 }
 
-// Of a model of which nothing is known but what the file says.
+// The specification of a model of which nothing is known but what the file says.
 StatusOr<ModelSpec> SpecOfFile(const ModelConfig& config, std::string_view name, int64_t version,
                                std::string_view platform, std::string_view backend) {
   ModelSpec spec;

@@ -25,7 +25,7 @@ std::string PlatformOf(std::string_view container);
 // The specification of an identity model; all of it comes from `config`.
 StatusOr<ModelSpec> IdentitySpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
 
-// Likewise of an ensemble, and its steps in the file's order.
+// The specification of an ensemble, which comes from `config` as well, and its steps in the file's order.
 StatusOr<ModelSpec> EnsembleSpec(const inference::ModelConfig& config, std::string_view name, int64_t version);
 std::vector<EnsembleStep> StepsOf(const inference::ModelConfig& config);
 

@@ -18,14 +18,14 @@
 
 namespace swizzle {
 
-// As a configuration says it.
+// A step as a configuration says it.
 struct EnsembleStep {
   std::string model;
   int64_t version = 0;                         // 0: the latest
   std::map<std::string, std::string> inputs;   // tensors of the ensemble, by the model's inputs
   std::map<std::string, std::string> outputs;  // likewise, by its outputs
 
-  // As ModelRepository::Find takes it.
+  // The version as ModelRepository::Find takes it.
   std::string VersionText() const { return version == 0 ? "" : std::to_string(version); }
 };
 

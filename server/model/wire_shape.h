@@ -22,7 +22,8 @@ bool ShapeFits(const ModelSpec& spec, const TensorSpec& tensor, const Shape& sha
 // What the model gets of an input of this shape. REQUIRES: it fits.
 Shape ModelShape(const ModelSpec& spec, const TensorSpec& input, const Shape& shape);
 
-// As an output of this shape is seen outside. Where the model made another than a configuration expects, that is shown.
+// The shape that an output of this shape has outside. Where the model made another than a configuration expects, that
+// is shown.
 Shape WireShape(const ModelSpec& spec, const TensorSpec& output, const Shape& shape);
 
 }  // namespace swizzle

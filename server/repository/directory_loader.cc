@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of a load beside serving: it takes a tenth of a processor that requests want. As their equal it had their slowest
-// wait 1.7 times as long; where processors are free, it is as fast.
+// The niceness of a load beside serving: it takes a tenth of a processor that requests want. As their equal it had
+// their slowest wait 1.7 times as long; where processors are free, it is as fast.
 constexpr int kNice = 10;
 
 bool WantsGpu(const inference::ModelConfig& config) {
@@ -65,13 +65,6 @@ class DirectoryLoader {
         check_unchanged_(folder.check_unchanged) {}
 
   StatusOr<std::shared_ptr<ServingModel>> Load(const std::optional<inference::ModelConfig>& config) {
-    StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [&] { return TryLoad(config); });
-    if (serving.ok()) return serving;
-    return ReasonForClients(serving.status(), directory_ / std::to_string(version_));
-  }
-
- private:
-  StatusOr<std::shared_ptr<ServingModel>> TryLoad(const std::optional<inference::ModelConfig>& config) {
     const Instant start = options_.clock->Now();
     if (config) {
       LogNoticesOf(*config);
@@ -83,6 +76,7 @@ class DirectoryLoader {
     return Serve(*std::move(model), config.value_or(inference::ModelConfig()), options_.clock->Now() - start);
   }
 
+ private:
   void LogNoticesOf(const inference::ModelConfig& config) const {
     LogConfigNotices(name_, config, options_);
     if (!WantsGpu(config) || !devices_.gpus().empty()) return;
@@ -402,8 +396,12 @@ class DirectoryLoader {
 }  // namespace
 
 StatusOr<std::shared_ptr<ServingModel>> LoadVersion(const VersionFolder& folder, const LoadingPlace& place) {
-  if (folder.config && IsEnsemble(*folder.config)) return LoadEnsemble(folder, place);
-  return DirectoryLoader(folder, place).Load(folder.config);
+  StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [&] {
+    if (folder.config && IsEnsemble(*folder.config)) return LoadEnsemble(folder, place);
+    return DirectoryLoader(folder, place).Load(folder.config);
+  });
+  if (serving.ok()) return serving;
+  return ReasonForClients(serving.status(), folder.directory / std::to_string(folder.version));
 }
 
 }  // namespace swizzle

@@ -8,9 +8,7 @@
 #include "server/config/label_files.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
-#include "server/repository/load_failure.h"
 #include "server/repository/started_model.h"
-#include "server/telemetry/containment.h"
 #include "server/telemetry/logging.h"
 
 namespace swizzle {
@@ -64,7 +62,22 @@ std::vector<EnsembleMember> MembersOf(const std::vector<ModelTable::Serving>& st
   return members;
 }
 
-StatusOr<std::shared_ptr<ServingModel>> TryLoad(const VersionFolder& folder, const LoadingPlace& place) {
+}  // namespace
+
+StatusOr<std::vector<ModelTable::Serving>> FindSteps(const std::vector<EnsembleStep>& steps, const ModelTable& table) {
+  std::vector<ModelTable::Serving> serving;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    StatusOr<ModelTable::Serving> found = table.Find(steps[i].model, steps[i].VersionText());
+    if (!found.ok()) {
+      return MakeError(StatusCode::kFailedPrecondition, "step ", i + 1,
+                       " of the ensemble: ", std::string(found.status().message()));
+    }
+    serving.push_back(*std::move(found));
+  }
+  return serving;
+}
+
+StatusOr<std::shared_ptr<ServingModel>> LoadEnsemble(const VersionFolder& folder, const LoadingPlace& place) {
   const Instant start = place.options.clock->Now();
   const inference::ModelConfig& config = *folder.config;
   LogConfigNotices(folder.name, config, place.options);
@@ -88,27 +101,6 @@ StatusOr<std::shared_ptr<ServingModel>> TryLoad(const VersionFolder& folder, con
   KeepAnswers(place, *started);
   LogLoaded(*model, load_time);
   return started;
-}
-
-}  // namespace
-
-StatusOr<std::vector<ModelTable::Serving>> FindSteps(const std::vector<EnsembleStep>& steps, const ModelTable& table) {
-  std::vector<ModelTable::Serving> serving;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    StatusOr<ModelTable::Serving> found = table.Find(steps[i].model, steps[i].VersionText());
-    if (!found.ok()) {
-      return MakeError(StatusCode::kFailedPrecondition, "step ", i + 1,
-                       " of the ensemble: ", std::string(found.status().message()));
-    }
-    serving.push_back(*std::move(found));
-  }
-  return serving;
-}
-
-StatusOr<std::shared_ptr<ServingModel>> LoadEnsemble(const VersionFolder& folder, const LoadingPlace& place) {
-  StatusOr<std::shared_ptr<ServingModel>> serving = Contain("load the model", [&] { return TryLoad(folder, place); });
-  if (serving.ok()) return serving;
-  return ReasonForClients(serving.status(), folder.directory / std::to_string(folder.version));
 }
 
 }  // namespace swizzle

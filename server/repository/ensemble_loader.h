@@ -16,7 +16,7 @@ namespace swizzle {
 // What serves each step now. FAILED_PRECONDITION naming the first for which nothing does, and why.
 StatusOr<std::vector<ModelTable::Serving>> FindSteps(const std::vector<EnsembleStep>& steps, const ModelTable& table);
 
-// As LoadVersion. It keeps what serves its steps; whoever replaces one of them loads it again.
+// LoadVersion's part for an ensemble. The result keeps what serves its steps; whoever replaces one loads it again.
 // REQUIRES: the configuration is an ensemble's.
 StatusOr<std::shared_ptr<ServingModel>> LoadEnsemble(const VersionFolder& folder, const LoadingPlace& place);
 

@@ -19,7 +19,7 @@ namespace swizzle {
 
 // Nothing that a file says is ignored in silence.
 void LogNotices(std::string_view model, std::span<const ConfigNotice> notices);
-// Of all fields that change nothing, in this server.
+// Logs all fields that change nothing in this server.
 void LogConfigNotices(std::string_view model, const inference::ModelConfig& config, const RepositoryOptions& options);
 
 // INVALID_ARGUMENT where a tensor's name is none that a message can hold.
