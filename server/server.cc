@@ -190,8 +190,8 @@ Status Server::Listen(const ServerOptions& options) {
   StartSampling(options.sampling);
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(
-      UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits)},
-      [this](const std::string& peer) { return grpc_->ReceivedBytes(peer); }, Clock::Real());
+      UnfinishedLimits{limits.request_timeout, UnfinishedBytes(limits), limits.max_message_bytes},
+      [this](const std::string& peer) { return grpc_->TrafficOf(peer); }, service_->calls().connections, Clock::Real());
   connection_ends_ = std::make_unique<ConnectionEnds>(limits, Clock::Real());
   const auto closed = [ends = connection_ends_.get()](const ConnectionAcceptor::Closed& its) { ends->Add(its); };
   reflection_ = std::make_unique<ReflectionServices>(service_->calls());

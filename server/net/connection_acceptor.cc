@@ -241,10 +241,12 @@ std::optional<Instant> ConnectionAcceptor::Accepted(const std::string& peer) con
   return found == nullptr ? std::nullopt : std::optional(found->accepted);
 }
 
-int64_t ConnectionAcceptor::ReceivedBytes(const std::string& peer) const {
+ConnectionAcceptor::Traffic ConnectionAcceptor::TrafficOf(const std::string& peer) const {
   const MutexLock lock(mutex_);
   const Connection* const found = Find(peer);
-  return found == nullptr ? 0 : static_cast<int64_t>(InfoOf(found->descriptor).tcpi_bytes_received);
+  if (found == nullptr) return {};
+  const tcp_info info = InfoOf(found->descriptor);
+  return {static_cast<int64_t>(info.tcpi_bytes_received), static_cast<int64_t>(info.tcpi_bytes_acked)};
 }
 
 int64_t ConnectionAcceptor::ReceivedBytes() const {

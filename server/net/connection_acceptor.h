@@ -62,9 +62,12 @@ class ConnectionAcceptor {
   int64_t CountOpen() const;
   // When the connection with this other end was accepted; nothing where there is none.
   std::optional<Instant> Accepted(const std::string& peer) const;
-  // What has come on the connection with this other end, read or not; 0 where there is none.
-  int64_t ReceivedBytes(const std::string& peer) const;
-  // The same of all connections that there are now.
+  struct Traffic {
+    int64_t received = 0, sent = 0;  // bytes since its start, read or not
+  };
+  // Of the connection with this other end; none where there is none.
+  Traffic TrafficOf(const std::string& peer) const;
+  // What has come on all connections that there are now.
   int64_t ReceivedBytes() const;
 
   // Whether connections can still be accepted.

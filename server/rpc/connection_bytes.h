@@ -20,6 +20,7 @@ namespace swizzle {
 // Of one connection.
 struct ConnectionAccount : InflightBytes {
   std::atomic<int64_t> streamed = 0;  // requests that came on its streams, until their answers are sent
+  std::atomic<int64_t> whole = 0;     // bytes of all requests that came whole, but for those of less than kLeastCounted
 };
 
 class ConnectionBytes {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,7 +18,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "kernels/base/mutex.h"
+#include "server/net/connection_acceptor.h"
 #include "server/rpc/channelz.h"
+#include "server/rpc/connection_bytes.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -80,16 +83,18 @@ class OpenStreams {
 struct UnfinishedLimits {
   absl::Duration time;
   int64_t bytes = 0;
+  int64_t message = 0;  // bytes of the largest message that there may be
 };
 
 // Connections that begin requests and don't end them. Thread-compatible.
 class SlowSenders {
  public:
-  // What has come on a connection since its start, by its other end.
-  using ReceivedBytes = std::function<int64_t(const std::string& peer)>;
+  // Of a connection, by its other end.
+  using TrafficOf = std::function<ConnectionAcceptor::Traffic(const std::string& peer)>;
 
-  SlowSenders(const UnfinishedLimits& limits, ReceivedBytes received_bytes, Clock& clock)
-      : limits_(limits), received_bytes_(std::move(received_bytes)), clock_(clock) {}
+  // `accounts` outlives it.
+  SlowSenders(const UnfinishedLimits& limits, TrafficOf traffic_of, ConnectionBytes& accounts, Clock& clock)
+      : limits_(limits), traffic_of_(std::move(traffic_of)), accounts_(accounts), clock_(clock) {}
 
   // Peers beyond a limit, of those looked at now; to be called again and again.
   std::vector<std::string> Find();
@@ -100,17 +105,28 @@ class SlowSenders {
   std::string Look(int64_t connection, const std::string& json);
 
  private:
+  // What a connection had done when it was looked at last.
+  struct Seen {
+    ChannelzConnection its;
+    ConnectionAcceptor::Traffic traffic;
+    int64_t whole = 0;  // ConnectionAccount's
+  };
   struct Progress {
-    int64_t received = -1;     // messages, whole
-    int64_t sent = 0;          // likewise
+    bool known = false;
+    Seen seen;
+    std::shared_ptr<ConnectionAccount> account;
     int64_t unfinished = 0;    // fewest streams without a message; cancelled ones are counted as such
     Instant since, looked_at;  // nothing has come whole; it was looked at
     int64_t bytes = 0;         // that had come when the counting of those that came without a message began
     Instant counted;           // that moment
+    int64_t accounted = 0;     // of the bytes that have come, those that belong to no message that is not whole
   };
 
+  int64_t Accountable(const Seen& before, const Seen& now) const;
+
   UnfinishedLimits limits_;
-  ReceivedBytes received_bytes_;
+  TrafficOf traffic_of_;
+  ConnectionBytes& accounts_;
   Clock& clock_;
   ConnectionWalk walk_;
   std::map<int64_t, Progress> progress_;  // by connection

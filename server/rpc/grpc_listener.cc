@@ -94,8 +94,8 @@ GrpcListener::~GrpcListener() {
 
 bool GrpcListener::EndConnection(const std::string& peer) { return acceptor_->End(AcceptedPeer(peer)); }
 
-int64_t GrpcListener::ReceivedBytes(const std::string& peer) const {
-  return acceptor_->ReceivedBytes(AcceptedPeer(peer));
+ConnectionAcceptor::Traffic GrpcListener::TrafficOf(const std::string& peer) const {
+  return acceptor_->TrafficOf(AcceptedPeer(peer));
 }
 
 std::optional<Instant> GrpcListener::Accepted(const std::string& peer) const {

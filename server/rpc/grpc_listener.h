@@ -47,7 +47,7 @@ class GrpcListener {
   // Ends a connection, by its other end as gRPC calls it. False if it was ended before.
   bool EndConnection(const std::string& peer);
   // What has come on it, and on all that there are now.
-  int64_t ReceivedBytes(const std::string& peer) const;
+  ConnectionAcceptor::Traffic TrafficOf(const std::string& peer) const;
   int64_t ReceivedBytes() const { return acceptor_->ReceivedBytes(); }
   // When a connection was accepted, by its other end as gRPC calls it; nothing where there is none.
   std::optional<Instant> Accepted(const std::string& peer) const;

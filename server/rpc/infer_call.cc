@@ -99,6 +99,10 @@ Status InferCall::Begin() {
     sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return HeaderOf(context_, name); });
     if (sample_ != nullptr) sample_->streamed = carrier_.any_answers;
   }
+  if (received_.wire_bytes() >= ConnectionBytes::kLeastCounted) {
+    connection_ = calls_.connections.Of(context_.peer());
+    connection_->whole.fetch_add(received_.wire_bytes(), std::memory_order_relaxed);
+  }
   SWIZZLE_RETURN_IF_ERROR(Hold(held_, received_.wire_bytes()));
   if (!received_.compressed() && received_.wire_bytes() <= kMostInlineBytes) {
     Take();

@@ -182,8 +182,8 @@ class InferCall : private AnswerSink, private RequestBudget {
   ReceivedMessage received_;
   const Instant start_;
   const Carrier carrier_;
-  std::shared_ptr<ServingModel> serving_;      // null until the message names one
-  std::shared_ptr<InflightBytes> connection_;  // the account of the connection; null: it is not counted
+  std::shared_ptr<ServingModel> serving_;          // null until the message names one
+  std::shared_ptr<ConnectionAccount> connection_;  // null: it is not counted
   HeldOfAll held_;
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* request_;  // null once the answer is written

@@ -141,8 +141,8 @@ TEST_F(ConnectionAcceptorTest, WhatAnEndedConnectionHasSentIsNotRead) {
   const std::string sent(100000, 'x');
   ASSERT_EQ(send(client.get(), sent.data(), sent.size(), 0), static_cast<ssize_t>(sent.size()));
   AwaitBytes(taken_.front());
-  EXPECT_GT(acceptor_->ReceivedBytes(PeerNameOf(client)), 0);
-  EXPECT_EQ(acceptor_->ReceivedBytes(PeerNameOf(other)), 0);
+  EXPECT_GT(acceptor_->TrafficOf(PeerNameOf(client)).received, 0);
+  EXPECT_EQ(acceptor_->TrafficOf(PeerNameOf(other)).received, 0);
   char byte;
   EXPECT_TRUE(acceptor_->End(PeerNameOf(client)));
   EXPECT_LE(recv(taken_.front().get(), &byte, 1, 0), 0);

@@ -56,12 +56,14 @@ class SlowSendersTest : public testing::Test {
   }
 
   FakeClock clock_;
-  int64_t bytes_ = 0;  // that have come
-  SlowSenders slow_{{absl::Seconds(60), 10000},
+  int64_t bytes_ = 0, read_bytes_ = 0;  // that have come, and that the client has read
+  ConnectionBytes accounts_;
+  SlowSenders slow_{{absl::Seconds(60), 10000, 50000},
                     [this](const std::string& peer) {
                       EXPECT_EQ(peer, "ipv4:127.0.0.1:5");
-                      return bytes_;
+                      return ConnectionAcceptor::Traffic{bytes_, read_bytes_};
                     },
+                    accounts_,
                     clock_};
 };
 
@@ -78,12 +80,48 @@ TEST_F(SlowSendersTest, NamesWhoSendsMuchAndNothingWhole) {
   EXPECT_EQ(Look(1, 0, 0, 0), "");
   bytes_ = 10000;
   EXPECT_EQ(Look(2, 0, 0, 0), "");
-  bytes_ = 15000;
-  EXPECT_EQ(Look(3, 0, 0, 1), "") << "a message was whole";
-  bytes_ = 25000;
-  EXPECT_EQ(Look(3, 0, 0, 1), "");
-  bytes_ = 25001;
-  EXPECT_EQ(Look(3, 0, 0, 1), "ipv4:127.0.0.1:5");
+  bytes_ = 10001;
+  EXPECT_EQ(Look(3, 0, 0, 0), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, WhatComesWholeIsAccountedFor) {
+  EXPECT_EQ(Look(1, 0, 0, 0), "");
+  const auto account = accounts_.Of("ipv4:127.0.0.1:5");
+  for (int received = 1; received <= 20; ++received) {
+    bytes_ += 30000;
+    account->whole += 30000;
+    EXPECT_EQ(Look(20, 0, 0, received), "");
+  }
+}
+
+// Small messages that are whole do not hide that others are not.
+TEST_F(SlowSendersTest, NamesWhoSendsMuchThatIsNotWholeBesideWhatIs) {
+  EXPECT_EQ(Look(1, 0, 0, 0), "");
+  bytes_ = 12000;
+  EXPECT_EQ(Look(1, 0, 0, 1), "");
+  bytes_ = 24000;
+  EXPECT_EQ(Look(2, 0, 0, 2, 1), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, WhatIsCancelledIsForgiven) {
+  EXPECT_EQ(Look(3, 0, 0, 0), "");
+  bytes_ = 9000;
+  EXPECT_EQ(Look(3, 0, 0, 0), "");
+  bytes_ = 40000;
+  EXPECT_EQ(Look(3, 0, 1, 0), "");
+  bytes_ = 80000;
+  EXPECT_EQ(Look(3, 1, 1, 0), "") << "it was refused before its message was whole";
+  bytes_ = 90001;
+  EXPECT_EQ(Look(3, 1, 1, 0), "ipv4:127.0.0.1:5");
+}
+
+TEST_F(SlowSendersTest, WhoReadsMayOpenWindows) {
+  EXPECT_EQ(Look(1, 0, 0, 1), "");
+  for (int i = 0; i < 20; ++i) {
+    bytes_ += 8000;
+    read_bytes_ += 4 << 20;
+    EXPECT_EQ(Look(1, 0, 0, 1), "");
+  }
 }
 
 TEST_F(SlowSendersTest, WhoWaitsForAnswersHasTime) {
@@ -129,6 +167,7 @@ TEST_F(SlowSendersTest, AStreamMayReadForLong) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(Look(1, 0, 0, 1, i), "");
     bytes_ += 5000;
+    read_bytes_ += 1 << 20;
     clock_.Advance(absl::Seconds(50));
   }
 }
