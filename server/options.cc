@@ -294,6 +294,8 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
       ->check([](const std::string& name) {
         return name.find('/') == std::string::npos ? "" : "a name in /dev/shm has no slash";
       });
+  app.add_flag("--cuda-shared-memory", options.rpc.shares_device_memory,
+               "Clients on this host may have tensors in memory of the GPUs that the server uses");
   AddNumber<int64_t>(app, "--shared-memory-bytes", options.rpc.shared_memory_bytes, "BYTES", 0, kMaxBytes,
                      "Shared memory that may be registered at once");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};

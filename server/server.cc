@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/cache_domains.h"
 #include "kernels/cpu/runtime/start_threads.h"
+#include "kernels/cuda/ipc_memory.h"
 #include "kernels/measure/loop_clock.h"
 #include "server/batching/executor_threads.h"
 #include "server/memory/memory_limit.h"
@@ -96,6 +98,13 @@ std::string Joined(const std::vector<std::string>& texts, std::string_view by) {
   std::string joined;
   for (const std::string& text : texts) joined += Concat(joined.empty() ? "" : by, text);
   return joined;
+}
+
+StatusOr<std::unique_ptr<SharedDeviceMemory>> OpenDeviceMemoryOf(const Devices& devices, int64_t device,
+                                                                 std::string_view handle) {
+  const int ordinal = static_cast<int>(std::clamp<int64_t>(device, -1, std::numeric_limits<int>::max()));
+  SWIZZLE_RETURN_IF_ERROR(devices.GpusOf(std::array{ordinal}).status());
+  return OpenCudaIpcMemory(ordinal, handle);
 }
 
 }  // namespace
@@ -187,6 +196,10 @@ Status Server::Listen(const ServerOptions& options) {
   const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
   service_ = std::make_unique<InferenceService>(limits);
   service_->AskAboutModels(*authorization_);
+  if (limits.shares_device_memory) {
+    service_->calls().shared_memory.ServeDevices(
+        [this](int64_t device, std::string_view handle) { return OpenDeviceMemoryOf(*devices_, device, handle); });
+  }
   StartSampling(options.sampling);
   streams_ = OpenStreams(limits.max_streams);
   slow_senders_ = std::make_unique<SlowSenders>(

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/ipc_memory.h"
 #include "kernels/cuda/sparse_input.h"
 
 namespace swizzle {
@@ -80,6 +81,11 @@ StatusOr<double> TimeSparseInput(Backend& gpu, const Problem& problem, const Wei
                                  std::span<const float> input) {
   SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
   return module->time_sparse_input(gpu, problem, weight, input);
+}
+
+StatusOr<std::unique_ptr<SharedDeviceMemory>> OpenCudaIpcMemory(int ordinal, std::string_view handle) {
+  SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());
+  return module->open_ipc_memory(ordinal, handle);
 }
 
 }  // namespace swizzle

@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "kernels/backend/backend.h"
 #include "kernels/backend/device_functions.h"
+#include "kernels/backend/shared_device_memory.h"
 
 namespace swizzle::cuda {
 
@@ -22,6 +24,7 @@ struct ModuleFunctions {
   StatusOr<const DeviceFunctions*> (*functions)() = nullptr;
   StatusOr<double> (*time_sparse_input)(Backend& gpu, const Problem& problem, const Weight& weight,
                                         std::span<const float> input) = nullptr;
+  StatusOr<std::unique_ptr<SharedDeviceMemory>> (*open_ipc_memory)(int ordinal, std::string_view handle) = nullptr;
 };
 
 // What the module exports, with C linkage.

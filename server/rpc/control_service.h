@@ -9,8 +9,8 @@
 
 #include "server/repository/model_repository.h"
 #include "server/rpc/inference_service.h"
+#include "server/rpc/raw_service.h"
 #include "server/rpc/rpc_limits.h"
-#include "server/rpc/unserved_methods.h"
 
 namespace swizzle {
 
@@ -19,8 +19,12 @@ RpcLimits ControlLimits(const RpcLimits& of_others);
 
 // Thread-safe. Outlives the server that it is registered with, and is outlived by `inference`.
 // Requests may name the model as Triton's clients do, in model_name, or as KServe's do, in the field before it.
-class ControlService final : public UnservedMethods {
+class ControlService final : public RawInferenceService {
  public:
+  using Context = InferenceService::Context;
+  using Unary = InferenceService::Unary;
+  using Bytes = InferenceService::Bytes;
+
   // `may_override`: a load may bring a configuration in place of config.pbtxt.
   ControlService(InferenceService& inference, bool may_override) : inference_(inference), may_override_(may_override) {}
 
@@ -65,6 +69,15 @@ class ControlService final : public UnservedMethods {
   }
   Unary* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override {
     return inference_.SystemSharedMemoryUnregister(context, request, response);
+  }
+  Unary* CudaSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.CudaSharedMemoryStatus(context, request, response);
+  }
+  Unary* CudaSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.CudaSharedMemoryRegister(context, request, response);
+  }
+  Unary* CudaSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override {
+    return inference_.CudaSharedMemoryUnregister(context, request, response);
   }
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;

@@ -137,7 +137,8 @@ ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* cont
         metadata.add_extensions("model_repository");
         metadata.add_extensions("logging");
         metadata.add_extensions("trace");
-        if (calls_.shared_memory.enabled()) metadata.add_extensions("system_shared_memory");
+        if (calls_.shared_memory.serves_files()) metadata.add_extensions("system_shared_memory");
+        if (calls_.shared_memory.serves_devices()) metadata.add_extensions("cuda_shared_memory");
         return absl::OkStatus();
       });
 }
@@ -285,7 +286,26 @@ ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(CallbackServe
                                                                    const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::SystemSharedMemoryUnregisterRequest, inference::SystemSharedMemoryUnregisterResponse>(
       context, request, response,
-      [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked.name()); });
+      [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked); });
+}
+
+ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(CallbackServerContext* context, const ByteBuffer* request,
+                                                             ByteBuffer* response) {
+  return Answer<inference::CudaSharedMemoryStatusRequest, inference::CudaSharedMemoryStatusResponse>(
+      context, request, response,
+      [this](const auto& asked, auto& status) { return calls_.shared_memory.Describe(asked.name(), status); });
+}
+
+ServerUnaryReactor* InferenceService::CudaSharedMemoryRegister(CallbackServerContext* context,
+                                                               const ByteBuffer* request, ByteBuffer* response) {
+  return Answer<inference::CudaSharedMemoryRegisterRequest, inference::CudaSharedMemoryRegisterResponse>(
+      context, request, response, [this](const auto& asked, auto&) { return calls_.shared_memory.Register(asked); });
+}
+
+ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(CallbackServerContext* context,
+                                                                 const ByteBuffer* request, ByteBuffer* response) {
+  return Answer<inference::CudaSharedMemoryUnregisterRequest, inference::CudaSharedMemoryUnregisterResponse>(
+      context, request, response, [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked); });
 }
 
 ServerUnaryReactor* InferenceService::ModelInfer(CallbackServerContext* context, const ByteBuffer* request,

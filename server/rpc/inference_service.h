@@ -1,5 +1,5 @@
 // inference.GRPCInferenceService on a model repository. No reaction blocks: a request is decoded, handed to its model's
-// batcher, and answered from there. UnservedMethods answers for those of CUDA shared memory.
+// batcher, and answered from there.
 #ifndef SWIZZLE_SERVER_RPC_INFERENCE_SERVICE_H_
 #define SWIZZLE_SERVER_RPC_INFERENCE_SERVICE_H_
 
@@ -19,14 +19,18 @@
 #include "server/repository/model_repository.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/rpc_limits.h"
-#include "server/rpc/unserved_methods.h"
+#include "server/rpc/raw_service.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
 
 // Thread-safe. Outlives the server that it is registered with.
-class InferenceService final : public UnservedMethods {
+class InferenceService final : public RawInferenceService {
  public:
+  using Context = grpc::CallbackServerContext;
+  using Unary = grpc::ServerUnaryReactor;
+  using Bytes = grpc::ByteBuffer;
+
   // `limits` are settled; by default, for a GiB of memory. `clock` outlives the service.
   explicit InferenceService(const RpcLimits& limits, Clock& clock = Clock::Real());
   explicit InferenceService(Clock& clock = Clock::Real()) : InferenceService(Settle({}, 1 << 30, 1024), clock) {}
@@ -86,6 +90,9 @@ class InferenceService final : public UnservedMethods {
   Unary* SystemSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override;
   Unary* SystemSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override;
   Unary* SystemSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* CudaSharedMemoryStatus(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* CudaSharedMemoryRegister(Context* context, const Bytes* request, Bytes* response) override;
+  Unary* CudaSharedMemoryUnregister(Context* context, const Bytes* request, Bytes* response) override;
   // A request that names a model but a version that does not serve is counted for the latest version.
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;

@@ -29,6 +29,7 @@ struct RpcLimits {
 
   // Of shared memory.
   std::string shared_memory_prefix = {};           // of names that may be registered; empty: none
+  bool shares_device_memory = false;               // of GPUs
   int64_t shared_memory_bytes = int64_t{1} << 30;  // of all regions
 
   // Of connections.

@@ -1,14 +1,9 @@
 #include "server/rpc/shared_memory.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "model_loader/files/printable_name.h"
 #include "server/rpc/infer_parameters.h"
@@ -20,7 +15,7 @@ using inference::InferParameter;
 using Parameters = SharedBytes::Parameters;
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr size_t kMostRegions = 256;  // each is an open file
+constexpr size_t kMostRegions = 256;  // each is an open file, or a mapping of a GPU's memory
 constexpr char kRegionKey[] = "shared_memory_region", kBytesKey[] = "shared_memory_byte_size",
                kOffsetKey[] = "shared_memory_offset";
 
@@ -33,14 +28,6 @@ StatusOr<int64_t> NumberOf(const Parameters& parameters, const char* key, int64_
   SWIZZLE_ASSIGN_OR_RETURN(const uint64_t number, UnsignedParameter(key, found->second));
   return AtMost(number);
 }
-
-int64_t SizeOf(const FileDescriptor& file) {
-  struct stat found = {};
-  return fstat(file.get(), &found) == 0 ? static_cast<int64_t>(found.st_size) : 0;
-}
-
-// Whether `bytes` from `offset` on end within `all`. None of them is negative.
-bool IsWithin(int64_t offset, int64_t bytes, int64_t all) { return bytes <= all && offset <= all - bytes; }
 
 }  // namespace
 
@@ -56,44 +43,28 @@ Status SharedRegion::Check(int64_t offset, int64_t bytes) const {
                          offset, " on are not all in it");
 }
 
-Status SharedRegion::Shrunk() const {
-  return InvalidArgument("shared memory region ", QuotedName(name_),
-                         " is smaller than when it was registered; do not shrink it while it is");
+Status SharedRegion::Name(const Status& status) const {
+  return status.ok() ? status : Annotate(status, Concat("shared memory region ", QuotedName(name_)));
 }
 
 Status SharedRegion::Read(int64_t offset, std::span<std::byte> to) const {
   SWIZZLE_RETURN_IF_ERROR(Check(offset, static_cast<int64_t>(to.size())));
-  for (off_t at = offset_ + offset; !to.empty();) {
-    const ssize_t count = pread(file_.get(), to.data(), to.size(), at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Shrunk();
-    to = to.subspan(static_cast<size_t>(count));
-    at += count;
-  }
-  return absl::OkStatus();
+  return Name(storage_->Read(offset, to));
 }
 
-// Writing beyond its end would make it larger again.
 Status SharedRegion::Write(int64_t offset, std::span<const std::byte> from) const {
   SWIZZLE_RETURN_IF_ERROR(Check(offset, static_cast<int64_t>(from.size())));
-  off_t at = offset_ + offset;
-  if (!IsWithin(at, static_cast<int64_t>(from.size()), SizeOf(file_))) return Shrunk();
-  while (!from.empty()) {
-    const ssize_t count = pwrite(file_.get(), from.data(), from.size(), at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      return MakeError(StatusCode::kResourceExhausted, "shared memory region ", QuotedName(name_),
-                       " cannot be written: there is no memory for it");
-    }
-    from = from.subspan(static_cast<size_t>(count));
-    at += count;
-  }
-  return absl::OkStatus();
+  return Name(storage_->Write(offset, from));
 }
 
-Status SharedRegions::CheckEnabled() const {
-  if (enabled()) return absl::OkStatus();
+Status SharedRegions::CheckFiles() const {
+  if (serves_files()) return absl::OkStatus();
   return Unimplemented("this server takes no shared memory; send tensors in messages");
+}
+
+Status SharedRegions::CheckDevices() const {
+  if (serves_devices()) return absl::OkStatus();
+  return Unimplemented("this server takes no shared memory of GPUs; send tensors in messages");
 }
 
 SharedRegions::Load SharedRegions::load() const {
@@ -101,75 +72,101 @@ SharedRegions::Load SharedRegions::load() const {
   return {static_cast<int64_t>(regions_.size()), registered_bytes_, enabled() ? most_bytes_ : 0};
 }
 
-// A plain name below /dev/shm, with or without the slash that shm_open wants.
-StatusOr<FileDescriptor> SharedRegions::Open(const std::string& key) const {
-  const std::string name = key.starts_with('/') ? key.substr(1) : key;
-  if (!name.starts_with(prefix_) || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
-    return InvalidArgument("shared memory ", QuotedName(key), " may not be registered: its name has to begin with ",
-                           QuotedName(prefix_), ", and has no further slash");
-  }
-  FileDescriptor file(shm_open(("/" + name).c_str(), O_RDWR | O_CLOEXEC, 0));
-  struct stat found = {};
-  if (file.is_open() && fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode)) return file;
-  return InvalidArgument("shared memory ", QuotedName(key),
-                         " cannot be opened; is it there, and may the server's user ", "read and write it?");
+Status SharedRegions::Register(const inference::SystemSharedMemoryRegisterRequest& request) {
+  SWIZZLE_RETURN_IF_ERROR(CheckFiles());
+  SWIZZLE_RETURN_IF_ERROR(CheckName(request.name(), "the name of a shared memory region"));
+  const int64_t offset = AtMost(request.offset()), bytes = AtMost(request.byte_size());
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<SharedStorage> file, OpenSharedFile(request.key(), prefix_, offset, bytes));
+  return Add(request.name(), SharedRegion::InFile{request.key(), offset}, std::move(file), bytes);
 }
 
-Status SharedRegions::Register(const inference::SystemSharedMemoryRegisterRequest& request) {
-  SWIZZLE_RETURN_IF_ERROR(CheckEnabled());
+Status SharedRegions::Register(const inference::CudaSharedMemoryRegisterRequest& request) {
+  SWIZZLE_RETURN_IF_ERROR(CheckDevices());
   SWIZZLE_RETURN_IF_ERROR(CheckName(request.name(), "the name of a shared memory region"));
-  SWIZZLE_ASSIGN_OR_RETURN(FileDescriptor file, Open(request.key()));
-  const int64_t offset = AtMost(request.offset()), bytes = AtMost(request.byte_size());
-  if (const int64_t all = SizeOf(file); bytes == 0 || !IsWithin(offset, bytes, all)) {
-    return InvalidArgument("shared memory ", QuotedName(request.key()), " has ", all, " bytes; a region of ", bytes,
-                           " from byte ", offset, " on is not in it");
-  }
+  const int64_t bytes = AtMost(request.byte_size());
+  StatusOr<std::unique_ptr<SharedStorage>> memory =
+      OpenSharedDevice(open_device_, request.device_id(), request.raw_handle(), bytes);
+  if (!memory.ok()) return Annotate(memory.status(), Concat("shared memory region ", QuotedName(request.name())));
+  return Add(request.name(), SharedRegion::OnDevice{request.device_id()}, *std::move(memory), bytes);
+}
+
+Status SharedRegions::Add(const std::string& name, SharedRegion::Place place, std::unique_ptr<SharedStorage> storage,
+                          int64_t bytes) {
+  const auto region = std::make_shared<const SharedRegion>(name, std::move(place), std::move(storage), bytes);
   const MutexLock lock(mutex_);
-  if (regions_.contains(request.name())) {
-    return MakeError(StatusCode::kAlreadyExists, "shared memory region ", QuotedName(request.name()),
+  if (regions_.contains(name)) {
+    return MakeError(StatusCode::kAlreadyExists, "shared memory region ", QuotedName(name),
                      " is registered already; unregister it first");
   }
   if (regions_.size() >= kMostRegions || !IsWithin(registered_bytes_, bytes, most_bytes_)) {
     return MakeError(StatusCode::kResourceExhausted, "there are ", regions_.size(), " shared memory regions of ",
                      registered_bytes_, " bytes; the server takes ", kMostRegions, " of ", most_bytes_, " together");
   }
-  regions_[request.name()] =
-      std::make_shared<const SharedRegion>(request.name(), request.key(), std::move(file), offset, bytes);
+  regions_[name] = region;
   registered_bytes_ += bytes;
   return absl::OkStatus();
 }
 
-Status SharedRegions::Unregister(const std::string& name) {
-  SWIZZLE_RETURN_IF_ERROR(CheckEnabled());
+template <typename Kind>
+void SharedRegions::Remove(const std::string& name) {
+  std::vector<std::shared_ptr<const SharedRegion>> removed;  // closed without the lock
   const MutexLock lock(mutex_);
   std::erase_if(regions_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!name.empty() && entry.first != name) return false;
+    if ((!name.empty() && entry.first != name) || !std::holds_alternative<Kind>(entry.second->place())) return false;
     registered_bytes_ -= entry.second->bytes();
+    removed.push_back(entry.second);
     return true;
   });
+}
+
+Status SharedRegions::Unregister(const inference::SystemSharedMemoryUnregisterRequest& request) {
+  SWIZZLE_RETURN_IF_ERROR(CheckFiles());
+  Remove<SharedRegion::InFile>(request.name());
   return absl::OkStatus();
 }
 
-Status SharedRegions::Describe(const std::string& name, inference::SystemSharedMemoryStatusResponse& response) const {
-  SWIZZLE_RETURN_IF_ERROR(CheckEnabled());
+Status SharedRegions::Unregister(const inference::CudaSharedMemoryUnregisterRequest& request) {
+  SWIZZLE_RETURN_IF_ERROR(CheckDevices());
+  Remove<SharedRegion::OnDevice>(request.name());
+  return absl::OkStatus();
+}
+
+// fill(what the response says of it, the region's place)
+template <typename Kind, typename Response, typename Fill>
+Status SharedRegions::DescribeAll(const std::string& name, Response& response, Fill fill) const {
   const MutexLock lock(mutex_);
   for (const auto& [known, region] : regions_) {
-    if (!name.empty() && known != name) continue;
+    const auto* const place = std::get_if<Kind>(&region->place());
+    if (place == nullptr || (!name.empty() && known != name)) continue;
     auto& its = (*response.mutable_regions())[known];
     its.set_name(known);
-    its.set_key(region->key());
-    its.set_offset(static_cast<uint64_t>(region->offset()));
     its.set_byte_size(static_cast<uint64_t>(region->bytes()));
+    fill(its, *place);
   }
   if (name.empty() || !response.regions().empty()) return absl::OkStatus();
   return MakeError(StatusCode::kNotFound, "there is no shared memory region ", QuotedName(name));
+}
+
+Status SharedRegions::Describe(const std::string& name, inference::SystemSharedMemoryStatusResponse& response) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckFiles());
+  return DescribeAll<SharedRegion::InFile>(name, response, [](auto& its, const SharedRegion::InFile& place) {
+    its.set_key(place.key);
+    its.set_offset(static_cast<uint64_t>(place.offset));
+  });
+}
+
+Status SharedRegions::Describe(const std::string& name, inference::CudaSharedMemoryStatusResponse& response) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckDevices());
+  return DescribeAll<SharedRegion::OnDevice>(name, response, [](auto& its, const SharedRegion::OnDevice& place) {
+    its.set_device_id(static_cast<uint64_t>(place.device));
+  });
 }
 
 StatusOr<SharedBytes> SharedRegions::Find(const Parameters& parameters) const {
   SharedBytes shared;
   const auto found = parameters.find(kRegionKey);
   if (found == parameters.end()) return shared;
-  SWIZZLE_RETURN_IF_ERROR(CheckEnabled());
+  if (!enabled()) return CheckFiles();
   shared.name = found->second.string_param();
   SWIZZLE_ASSIGN_OR_RETURN(shared.offset, NumberOf(parameters, kOffsetKey, 0));
   SWIZZLE_ASSIGN_OR_RETURN(shared.bytes, NumberOf(parameters, kBytesKey, -1));

@@ -1,9 +1,8 @@
-// Regions of POSIX shared memory (/dev/shm) that clients on the same host have registered, as in Triton: inputs are
-// read from them, and outputs written to them, instead of going through messages.
+// Regions of shared memory that clients on the same host have registered, as in Triton: inputs are read from them, and
+// outputs written to them, instead of going through messages. They are POSIX's (/dev/shm), of names with the operator's
+// prefix, or lie on a GPU, where the operator allows it.
 //
-// They are the client's, who may change, shrink or unlink them at any time. So they are never mapped: bytes are copied
-// by pread and pwrite, which find out what is missing where a mapping would end the process (SIGBUS), and a request is
-// checked and computed on a copy that stays as it is. Only names with the operator's prefix are opened.
+// Their client may change them at any time: a request is checked and computed on a copy that stays as it is.
 #ifndef SWIZZLE_SERVER_RPC_SHARED_MEMORY_H_
 #define SWIZZLE_SERVER_RPC_SHARED_MEMORY_H_
 
@@ -13,23 +12,34 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
-#include "model_loader/files/file_descriptor.h"
 #include "proto/grpc_service.pb.h"
+#include "server/rpc/shared_storage.h"
 
 namespace swizzle {
 
 // One region. Thread-safe; lasts as long as a request uses it.
 class SharedRegion {
  public:
-  SharedRegion(std::string name, std::string key, FileDescriptor file, int64_t offset, int64_t bytes)
-      : name_(std::move(name)), key_(std::move(key)), file_(std::move(file)), offset_(offset), bytes_(bytes) {}
+  // Where it is, as the client said.
+  struct InFile {
+    std::string key;
+    int64_t offset = 0;
+  };
+  struct OnDevice {
+    int64_t device = 0;
+  };
+  using Place = std::variant<InFile, OnDevice>;
 
-  const std::string& key() const { return key_; }
-  int64_t offset() const { return offset_; }
+  SharedRegion(std::string name, Place place, std::unique_ptr<SharedStorage> storage, int64_t bytes)
+      : name_(std::move(name)), place_(std::move(place)), storage_(std::move(storage)), bytes_(bytes) {}
+
+  const Place& place() const { return place_; }
   int64_t bytes() const { return bytes_; }
 
   // INVALID_ARGUMENT, naming the region, unless so many bytes from `offset` on are within it.
@@ -39,11 +49,12 @@ class SharedRegion {
   Status Write(int64_t offset, std::span<const std::byte> from) const;
 
  private:
-  Status Shrunk() const;
+  Status Name(const Status& status) const;
 
-  const std::string name_, key_;
-  const FileDescriptor file_;
-  const int64_t offset_, bytes_;  // in the file
+  const std::string name_;
+  const Place place_;
+  const std::unique_ptr<SharedStorage> storage_;
+  const int64_t bytes_;
 };
 
 // Bytes of a region, which were found to be within it.
@@ -64,29 +75,43 @@ class SharedRegions {
   // Names of shared memory that begin with `prefix` may be registered, none where it is empty; `most_bytes` together.
   SharedRegions(std::string prefix, int64_t most_bytes) : prefix_(std::move(prefix)), most_bytes_(most_bytes) {}
 
-  bool enabled() const { return !prefix_.empty(); }
+  // Memory of GPUs may be registered as well, from now on. REQUIRES: no call has come.
+  void ServeDevices(OpenDeviceMemory open) { open_device_ = std::move(open); }
+
+  bool serves_files() const { return !prefix_.empty(); }
+  bool serves_devices() const { return open_device_ != nullptr; }
+  bool enabled() const { return serves_files() || serves_devices(); }
 
   struct Load {
     int64_t regions = 0, bytes = 0, bytes_limit = 0;
   };
   Load load() const;  // zeros unless enabled
 
-  // UNIMPLEMENTED unless enabled, like the others.
+  // UNIMPLEMENTED unless regions of this kind are served, like the others.
   Status Register(const inference::SystemSharedMemoryRegisterRequest& request);
-  // Empty: all. One that is not there is left alone.
-  Status Unregister(const std::string& name);
+  Status Register(const inference::CudaSharedMemoryRegisterRequest& request);
+  // Of its kind. Empty: all. One that is not there is left alone.
+  Status Unregister(const inference::SystemSharedMemoryUnregisterRequest& request);
+  Status Unregister(const inference::CudaSharedMemoryUnregisterRequest& request);
   Status Describe(const std::string& name, inference::SystemSharedMemoryStatusResponse& response) const;
+  Status Describe(const std::string& name, inference::CudaSharedMemoryStatusResponse& response) const;
 
   // What the parameters of a tensor say. Nothing is in it where they name no region. INVALID_ARGUMENT for one that is
   // not there, or does not hold those bytes.
   StatusOr<SharedBytes> Find(const SharedBytes::Parameters& parameters) const;
 
  private:
-  Status CheckEnabled() const;
-  StatusOr<FileDescriptor> Open(const std::string& key) const;
+  Status CheckFiles() const;
+  Status CheckDevices() const;
+  Status Add(const std::string& name, SharedRegion::Place place, std::unique_ptr<SharedStorage> storage, int64_t bytes);
+  template <typename Kind>
+  void Remove(const std::string& name);
+  template <typename Kind, typename Response, typename Fill>
+  Status DescribeAll(const std::string& name, Response& response, Fill fill) const;
 
   const std::string prefix_;
   const int64_t most_bytes_;
+  OpenDeviceMemory open_device_;  // null: GPUs' memory is not served
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_ ABSL_GUARDED_BY(mutex_);
   int64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

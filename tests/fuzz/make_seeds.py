@@ -269,7 +269,12 @@ def shared_memory_calls():
 
     region = call(0, service_pb2.SystemSharedMemoryRegisterRequest(
         name='r', key='/swizzle-fuzz-a', offset=64, byte_size=1024).SerializeToString())
-    return {'used': region + tensor(128, 8) + call(2, b'r') + call(1, b'r'), 'all': region + call(2, b'') + call(1, b''),
+    away = call(1, service_pb2.SystemSharedMemoryUnregisterRequest(name='r').SerializeToString())
+    device = call(5, service_pb2.CudaSharedMemoryRegisterRequest(
+        name='r', raw_handle=bytes(range(16)), device_id=0, byte_size=1024).SerializeToString())
+    device_away = call(6, service_pb2.CudaSharedMemoryUnregisterRequest(name='r').SerializeToString())
+    return {'used': region + tensor(128, 8) + call(2, b'r') + away, 'all': region + call(2, b'') + call(1, b''),
+            'on_a_device': device + tensor(128, 8) + tensor(1024, 1) + region + device_away + tensor(8, 0),
             'shrunk': region + call(4, b'\3') + tensor(128, 8) + call(4, b'\x80') + tensor(1024, 0),
             'beyond': region + tensor(1024, 1) + region}
 

@@ -1,5 +1,6 @@
-"""Tensors in system shared memory, by Triton's own client."""
+"""Tensors in shared memory, by Triton's own client."""
 
+import base64
 import os
 import uuid
 
@@ -226,3 +227,17 @@ def test_it_is_off_unless_asked_for(repository, start):
                      lambda: client.register_system_shared_memory('in', '/x', 1)):
             assert 'takes no shared memory' in refusal(call)
         assert 'takes no shared memory' in refusal(client.infer, 'identity', **tensors())
+        for call in (client.get_cuda_shared_memory_status, client.unregister_cuda_shared_memory,
+                     lambda: client.register_cuda_shared_memory('in', base64.b64encode(bytes(64)), 0, 1)):
+            assert 'takes no shared memory of GPUs' in refusal(call)
+
+
+def test_memory_of_a_gpu_that_is_not_there_is_refused(repository, start):
+    server = start(repository.identity(), '--cuda-shared-memory')
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert 'cuda_shared_memory' in client.get_server_metadata().extensions
+        assert not client.get_cuda_shared_memory_status().regions
+        said = refusal(client.register_cuda_shared_memory, 'in', base64.b64encode(bytes(64)), 0, 1)
+        assert "shared memory region 'in': there is no GPU 0 here" in said
+        client.unregister_cuda_shared_memory('in')
+        assert 'takes no shared memory; send' in refusal(client.get_system_shared_memory_status)

@@ -293,21 +293,6 @@ TEST_F(InferenceServiceTest, ClientsLoadNoModels) {
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
 }
 
-// Calls a method that is not served and expects its name in the answer.
-#define EXPECT_UNSERVED(method)                                                              \
-  do {                                                                                       \
-    inference::method##Response response;                                                    \
-    const grpc::Status status = Call(&Stub::method, inference::method##Request(), response); \
-    EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);                               \
-    EXPECT_EQ(status.error_message(), #method " is not supported yet");                      \
-  } while (false)
-
-TEST_F(InferenceServiceTest, WhatComesLaterSaysSo) {
-  EXPECT_UNSERVED(CudaSharedMemoryStatus);
-  EXPECT_UNSERVED(CudaSharedMemoryRegister);
-  EXPECT_UNSERVED(CudaSharedMemoryUnregister);
-}
-
 // A service on a repository of its own, without the server around it.
 TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
   RepositoryDirectory directory;
