@@ -200,7 +200,8 @@ void AddControl(CLI::App& app, ServerOptions& options, SecondsFlags& seconds) {
       ->type_name("HOST:PORT")
       ->check(CheckAddress);
   app.add_flag("--allow-load-overrides", options.allow_load_overrides,
-               "A call that loads a model may bring a configuration in place of its config.pbtxt");
+               "A call that loads a model may bring a configuration in place of its config.pbtxt, and files in place "
+               "of its folder");
 }
 
 template <typename Number>

@@ -23,7 +23,7 @@ struct ServerOptions {
   std::vector<std::string> load_models;          // at the start, where that is kExplicit; "*": all
   absl::Duration poll = absl::Seconds(15);       // between two looks, where it is kPoll
   std::string control_address;                   // where models are loaded and unloaded by calls; empty: nowhere
-  bool allow_load_overrides = false;             // by a configuration that such a call brings
+  bool allow_load_overrides = false;             // by what such a call brings
   std::string grpc_address = "0.0.0.0:8001";     // port 0 takes a free one
   std::string metrics_address = "0.0.0.0:8002";  // the same
   std::string device = "auto";                   // or "cpu", "cuda", "cuda:0,2"

@@ -251,7 +251,7 @@ Status Server::ListenForOrders(const ServerOptions& options, const RpcLimits& li
   if (options.control_address.empty()) return absl::OkStatus();
   control_service_ = std::make_unique<ControlService>(*service_, options.allow_load_overrides);
   SWIZZLE_ASSIGN_OR_RETURN(
-      control_, GrpcListener::Start(options.control_address, ControlLimits(limits), {control_service_.get(), &health_},
+      control_, GrpcListener::Start(options.control_address, ControlLimits(limits, options.allow_load_overrides), {control_service_.get(), &health_},
                                     nullptr, {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
   Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
   return absl::OkStatus();

@@ -52,12 +52,21 @@ ModelLoading::ModelLoading(const RepositoryOptions& options, const Devices& devi
 }
 
 Status ModelLoading::Load(const LoadOrder& order) {
+  if (order.files != nullptr) {
+    SWIZZLE_RETURN_IF_ERROR(CheckModelName(order.model));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<BroughtFolder> brought, BroughtFolder::Write(*order.files));
+    table_.BeginLoad(order.model, order.awaited);
+    return LoadFrom(brought->path(), order);
+  }
   const StatusOr<fs::path> path = FindFolder(order.model);
   if (absl::IsNotFound(path.status()) && !order.awaited && !table_.Has(order.model)) return path.status();
   table_.BeginLoad(order.model, order.awaited);
-  if (!path.ok()) return Fail(order, 0, path.status());
-  StatusOr<Folder> folder = Contain("load the model", [&] { return ReadFolder(*path, order); });
-  if (!folder.ok()) return Fail(order, 0, ReasonForClients(folder.status(), *path / "1"));
+  return path.ok() ? LoadFrom(*path, order) : Fail(order, 0, path.status());
+}
+
+Status ModelLoading::LoadFrom(const fs::path& path, const LoadOrder& order) {
+  StatusOr<Folder> folder = Contain("load the model", [&] { return ReadFolder(path, order); });
+  if (!folder.ok()) return Fail(order, 0, ReasonForClients(folder.status(), path / "1"));
   const std::vector<const ServingModel*> before = table_.ServingOf(order.model);
   if (folder->config && IsEnsemble(*folder->config)) {
     LoadSteps(order, *folder->config);

@@ -38,7 +38,8 @@ class ModelLoading {
   // Loads the versions that its policy means, the latest first, but for those that serve and whose files are as they
   // were. Each takes the place of what served before as soon as it is loaded; where that fails, what serves goes on.
   // What the policy does not mean any more ends once all that it means serves. NOT_FOUND, entering nothing, for a model
-  // that is in no repository and is not known; INTERNAL if it, or a version of it, failed to load. Of an ensemble the
+  // that is in no repository and is not known, unless the order brings its files, which then stand for all of it;
+  // INTERNAL if it, or a version of it, failed to load. Of an ensemble the
   // steps that do not serve are loaded before; ensembles whose steps have changed are loaded again.
   Status Load(const LoadOrder& order);
 
@@ -80,6 +81,7 @@ class ModelLoading {
   };
 
   StatusOr<std::filesystem::path> FindFolder(const std::string& model) const;
+  Status LoadFrom(const std::filesystem::path& path, const LoadOrder& order);
   StatusOr<Folder> ReadFolder(const std::filesystem::path& path, const LoadOrder& order) const;
   bool IsUnderWay(const std::string& ensemble) const;
   void LoadSteps(const LoadOrder& order, const inference::ModelConfig& config);

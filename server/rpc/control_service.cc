@@ -17,7 +17,7 @@ namespace {
 using grpc::ByteBuffer;
 using Parameters = google::protobuf::Map<std::string, inference::ModelRepositoryParameter>;
 
-// Of a request to load a model, which may hold its configuration.
+// Of a request to load a model that brings no files: it may hold its configuration.
 constexpr int64_t kMostOrderBytes = 1 << 20;
 
 // Which model a request names, and where: KServe's messages have the name in the first field.
@@ -37,19 +37,42 @@ StatusOr<Named> NameIn(const Request& request) {
                    "; none has a name");
 }
 
-StatusOr<LoadOrder> OrderOf(const std::string& model, const Parameters& parameters, bool may_override) {
+// Takes what files hold out of the parameters.
+StatusOr<LoadOrder> OrderOf(const std::string& model, Parameters& parameters, bool may_override) {
+  constexpr std::string_view kFile = "file:";
   LoadOrder order{.model = model};
-  for (const auto& [key, value] : parameters) {
-    if (key.starts_with("file:")) {
-      return Unimplemented("parameter ", QuotedName(key), " is not served: put the files into the model's folder");
+  BroughtFiles files;
+  for (auto& [key, value] : parameters) {
+    const bool is_file = key.starts_with(kFile);
+    if (!is_file && key != "config") {
+      return InvalidArgument("there is no parameter ", QuotedName(key), "; known are 'config' and 'file:PATH'");
     }
-    if (key != "config") return InvalidArgument("there is no parameter ", QuotedName(key), "; known is 'config'");
     if (!may_override) {
-      return MakeError(StatusCode::kPermissionDenied,
-                       "parameter 'config' is taken where the server was started with --allow-load-overrides");
+      return MakeError(StatusCode::kPermissionDenied, "parameter ", QuotedName(key),
+                       " is taken where the server was started with --allow-load-overrides");
     }
-    SWIZZLE_ASSIGN_OR_RETURN(order.config, ParseModelConfigJson(value.string_param(), model));
+    if (!is_file) {
+      if (std::ssize(value.string_param()) > kMostOrderBytes) {
+        return MakeError(StatusCode::kResourceExhausted, "parameter 'config' has more than ", kMostOrderBytes,
+                         " bytes");
+      }
+      SWIZZLE_ASSIGN_OR_RETURN(order.config, ParseModelConfigJson(value.string_param(), model));
+      continue;
+    }
+    if (value.parameter_choice_case() != inference::ModelRepositoryParameter::kBytesParam) {
+      return InvalidArgument("parameter ", QuotedName(key), " is bytes: what the file holds");
+    }
+    std::string path = key.substr(kFile.size());
+    SWIZZLE_RETURN_IF_ERROR(CheckBroughtPath(path));
+    files.push_back({std::move(path), std::move(*value.mutable_bytes_param())});
   }
+  if (files.empty()) return order;
+  if (!order.config) {
+    return InvalidArgument(
+        "parameter 'config' is missing: files stand for all of the model's folder, so give its "
+        "configuration, too");
+  }
+  order.files = std::make_shared<const BroughtFiles>(std::move(files));
   return order;
 }
 
@@ -69,17 +92,19 @@ StatusOr<bool> WithDependents(const Parameters& parameters) {
 }
 
 template <typename Request>
-StatusOr<Request> ParseOrder(const ByteBuffer& bytes) {
+StatusOr<Request> ParseOrder(const ByteBuffer& bytes, int64_t most = kMostOrderBytes) {
   Request request;
-  SWIZZLE_RETURN_IF_ERROR(Parse(ReceivedMessage(bytes), kMostOrderBytes, Request::descriptor()->name(), request));
+  SWIZZLE_RETURN_IF_ERROR(Parse(ReceivedMessage(bytes), most, Request::descriptor()->name(), request));
   return request;
 }
 
 // Ends the call once an order is carried out. gRPC keeps `response` until then.
 template <typename Response>
-ModelRepository::Done Answer(grpc::ServerUnaryReactor* reactor, ByteBuffer* response, const Response& message) {
-  return [reactor, response, bytes = Serialize(message)](const Status& status) mutable {
+ModelRepository::Done Answer(grpc::ServerUnaryReactor* reactor, ByteBuffer* response, const Response& message,
+                             std::shared_ptr<HeldBytes> held = nullptr) {
+  return [reactor, response, bytes = Serialize(message), held = std::move(held)](const Status& status) mutable {
     if (status.ok()) response->Swap(&bytes);
+    held.reset();  // the service may go once the call has ended
     reactor->Finish(ToGrpc(status));
   };
 }
@@ -91,12 +116,14 @@ grpc::Status NoInference() {
 
 }  // namespace
 
-RpcLimits ControlLimits(const RpcLimits& of_others) {
+RpcLimits ControlLimits(const RpcLimits& of_others, bool may_override) {
   constexpr int64_t kTransportBytes = int64_t{16} << 20;
   constexpr int kConnections = 64, kStreams = 16;
   RpcLimits limits = of_others;
-  limits.max_message_bytes = kMostOrderBytes;
-  limits.transport_bytes = std::min(limits.transport_bytes, kTransportBytes);
+  if (!may_override) {
+    limits.max_message_bytes = kMostOrderBytes;
+    limits.transport_bytes = std::min(limits.transport_bytes, kTransportBytes);
+  }
   limits.max_connections = std::min(limits.max_connections, kConnections);
   limits.max_streams = std::min(limits.max_streams, kStreams);
   return limits;
@@ -106,6 +133,18 @@ StatusOr<ModelRepository*> ControlService::Repository() const {
   ModelRepository* const repository = repository_.load(std::memory_order_acquire);
   if (repository == nullptr) return MakeError(StatusCode::kUnavailable, "the server is loading its models");
   return repository;
+}
+
+// What an order holds of the bytes in flight until it is carried out: its message, and the files that are taken out of
+// it. Null for one that is as small as orders are that bring none.
+StatusOr<std::shared_ptr<HeldBytes>> ControlService::Hold(const Bytes& order) {
+  const auto bytes = static_cast<int64_t>(order.Length());
+  if (bytes <= kMostOrderBytes) return nullptr;
+  auto held = std::make_shared<HeldBytes>();
+  InferCalls& calls = inference_.calls();
+  if (held->Hold(calls.inflight, 2 * bytes, calls.limits.max_inflight_bytes)) return held;
+  return MakeError(StatusCode::kResourceExhausted, "the server has no room for an order of ", bytes,
+                   " bytes now; try again later, or raise --max-inflight-bytes");
 }
 
 ControlService::Unary* ControlService::ModelInfer(Context* context, const Bytes*, Bytes*) {
@@ -122,16 +161,18 @@ ControlService::Unary* ControlService::RepositoryModelLoad(Context* context, con
   Unary* const reactor = context->DefaultReactor();
   const Status status = Contain("take the order", [&]() -> Status {
     SWIZZLE_ASSIGN_OR_RETURN(ModelRepository* const repository, Repository());
-    SWIZZLE_ASSIGN_OR_RETURN(const auto request, ParseOrder<inference::RepositoryModelLoadRequest>(*bytes));
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<HeldBytes> held, Hold(*bytes));
+    const int64_t most = may_override_ ? inference_.calls().limits.max_message_bytes : kMostOrderBytes;
+    SWIZZLE_ASSIGN_OR_RETURN(auto request, ParseOrder<inference::RepositoryModelLoadRequest>(*bytes, most));
     SWIZZLE_ASSIGN_OR_RETURN(const Named named, NameIn(request));
     SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(*context, named.model));
-    SWIZZLE_ASSIGN_OR_RETURN(LoadOrder order, OrderOf(named.model, request.parameters(), may_override_));
+    SWIZZLE_ASSIGN_OR_RETURN(LoadOrder order, OrderOf(named.model, *request.mutable_parameters(), may_override_));
     inference::RepositoryModelLoadResponse message;
     if (named.as_kserve) {
       message.set_model_name(named.model);
       message.set_is_loaded(true);
     }
-    repository->LoadModel(std::move(order), Answer(reactor, response, message));
+    repository->LoadModel(std::move(order), Answer(reactor, response, message, std::move(held)));
     return absl::OkStatus();
   });
   if (!status.ok()) reactor->Finish(ToGrpc(status));

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <memory>
 
 #include "server/repository/model_repository.h"
 #include "server/rpc/inference_service.h"
@@ -14,8 +15,9 @@
 
 namespace swizzle {
 
-// The limits of a listener that operators alone use, for which little is to be kept: settled, as `of_others` are.
-RpcLimits ControlLimits(const RpcLimits& of_others);
+// The limits of a listener that operators alone use, for which little is to be kept: settled, as `of_others` are. Where
+// orders may bring files, they may be as large as messages of others.
+RpcLimits ControlLimits(const RpcLimits& of_others, bool may_override);
 
 // Thread-safe. Outlives the server that it is registered with, and is outlived by `inference`.
 // Requests may name the model as Triton's clients do, in model_name, or as KServe's do, in the field before it.
@@ -25,7 +27,7 @@ class ControlService final : public RawInferenceService {
   using Unary = InferenceService::Unary;
   using Bytes = InferenceService::Bytes;
 
-  // `may_override`: a load may bring a configuration in place of config.pbtxt.
+  // `may_override`: a load may bring a configuration in place of config.pbtxt, and files in place of the folder.
   ControlService(InferenceService& inference, bool may_override) : inference_(inference), may_override_(may_override) {}
 
   // From now on `repository` is loaded; until then orders are answered UNAVAILABLE. It outlives this.
@@ -88,6 +90,7 @@ class ControlService final : public RawInferenceService {
 
  private:
   StatusOr<ModelRepository*> Repository() const;
+  StatusOr<std::shared_ptr<HeldBytes>> Hold(const Bytes& order);
 
   InferenceService& inference_;
   const bool may_override_;

@@ -252,3 +252,24 @@ def test_the_server_stays_ready_while_more_is_loaded(start, repository):
             control.load_model('broken')
     assert server.http('/readyz')[0] == 200
     assert "model 'broken' failed" in server.http('/readyz')[1]
+
+
+def test_tritonclient_brings_a_model(start, repository, test_images):
+    repository.identity()
+    server = start(repository, *EXPLICIT, '--allow-load-overrides')
+    with triton.InferenceServerClient(server.grpc) as client, triton.InferenceServerClient(server.control) as control:
+        files = {'file:1/model.onnx': (SHIPPED / f'{DENSE}.onnx').read_bytes()}
+        control.load_model('brought', config='{"max_batch_size": 4}', files=files)
+        dense = client.infer('brought', image_input(test_images[0][:4])).as_numpy('logits')
+        assert client.get_model_config('brought').config.max_batch_size == 4
+        files['file:1/model.onnx'] = (SHIPPED / f'{SPARSE}.onnx').read_bytes()
+        control.load_model('brought', config='{"max_batch_size": 4}', files=files)
+        assert not numpy.array_equal(client.infer('brought', image_input(test_images[0][:4])).as_numpy('logits'), dense)
+        with pytest.raises(InferenceServerException, match="'config' is missing"):
+            control.load_model('brought', files={'file:1/model.onnx': b'x'})
+        with pytest.raises(InferenceServerException, match="model 'brought' failed to load"):
+            control.load_model('brought', config='{}', files={'file:1/model.onnx': b'no model'})
+        assert client.is_model_ready('brought'), 'what served goes on'
+        control.unload_model('brought')
+        assert not client.is_model_ready('brought')
+    assert server.stop() == 0

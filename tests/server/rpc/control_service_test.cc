@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/server/served_models.h"
+#include "tests/support/temporary_folder.h"
 
 namespace swizzle {
 namespace {
@@ -111,7 +115,7 @@ TEST_F(ControlServiceTest, OverridesAreRefusedUnlessAllowed) {
   const grpc::Status refused = LoadWith("config", "{}");
   EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(refused.error_message(), HasSubstr("--allow-load-overrides"));
-  EXPECT_EQ(LoadWith("file:1/model.onnx", "x").error_code(), StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(LoadWith("file:1/model.onnx", "x").error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(LoadWith("colour", "red").error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
@@ -134,6 +138,82 @@ TEST_F(ControlServiceTest, AConfigurationIsTakenWhereItMayBe) {
   EXPECT_EQ(LoadWith("config", deep).error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(LoadWith("config", std::string(2 << 20, ' ')).error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(Infer(InferRequest("m", 2)).ok()) << "as it was";
+}
+
+constexpr char kBroughtConfig[] = R"({"backend": "identity", "max_batch_size": 2,
+    "input": [{"name": "X", "data_type": "TYPE_FP32", "dims": ["4"]}],
+    "output": [{"name": "Y", "data_type": "TYPE_FP32", "dims": ["4"]}],
+    "version_policy": {"all": {}}})";
+
+inference::RepositoryModelLoadRequest Bringing(const std::string& model, const std::vector<std::string>& files) {
+  inference::RepositoryModelLoadRequest request;
+  request.set_model_name(model);
+  (*request.mutable_parameters())["config"].set_string_param(kBroughtConfig);
+  for (const std::string& file : files) (*request.mutable_parameters())["file:" + file].set_bytes_param("content");
+  return request;
+}
+
+TEST_F(ControlServiceTest, FilesStandForTheModelsFolder) {
+  directory_.Write("m/config.pbtxt", IdentityConfig());
+  ServerOptions options;
+  options.allow_load_overrides = true;
+  ServeWithControl(options);
+  ASSERT_TRUE(Load("m").ok());
+  ASSERT_TRUE(Load(Bringing("m", {"2/model", "5/weights/data"})).ok());
+  EXPECT_TRUE(Infer(InferRequest("m", 2)).ok());
+  inference::ModelMetadataRequest asked;
+  inference::ModelMetadataResponse metadata;
+  asked.set_name("m");
+  ASSERT_TRUE(Order(&Stub::ModelMetadata, asked, metadata).ok());
+  EXPECT_THAT(metadata.versions(), testing::ElementsAre("2", "5"));
+  ASSERT_TRUE(Load(Bringing("other", {"1/model"})).ok()) << "of which there is no folder";
+  EXPECT_TRUE(Infer(InferRequest("other", 2)).ok());
+  ASSERT_TRUE(Load("m").ok());
+  ASSERT_TRUE(Order(&Stub::ModelMetadata, asked, metadata).ok());
+  EXPECT_THAT(metadata.versions(), testing::ElementsAre("1")) << "of the folder";
+  EXPECT_THAT(Load("other").error_message(), HasSubstr("there is no model 'other'"));
+  EXPECT_TRUE(Infer(InferRequest("other", 2)).ok()) << "the old one goes on";
+}
+
+TEST_F(ControlServiceTest, FilesLieInAFolderThatGoes) {
+  TemporaryFolder temporary;
+  setenv("TMPDIR", temporary.path().c_str(), 1);
+  ServerOptions options;
+  options.allow_load_overrides = true;
+  ServeWithControl(options);
+  ASSERT_TRUE(Load(Bringing("m", {"1/model"})).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
+  inference::RepositoryModelLoadRequest broken = Bringing("m", {"1/model.onnx"});
+  (*broken.mutable_parameters())["config"].set_string_param("{}");
+  const grpc::Status refused = Load(broken);
+  EXPECT_EQ(refused.error_code(), StatusCode::INTERNAL);
+  EXPECT_THAT(refused.error_message(), Not(HasSubstr(temporary.path().string())));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
+  setenv("TMPDIR", (temporary.path() / "nowhere").c_str(), 1);
+  const grpc::Status nowhere = Load(Bringing("m", {"1/model"}));
+  EXPECT_EQ(nowhere.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(nowhere.error_message(), AllOf(HasSubstr("$TMPDIR"), Not(HasSubstr("nowhere"))));
+  EXPECT_TRUE(Infer(InferRequest("m", 2)).ok()) << "as it was";
+  unsetenv("TMPDIR");
+}
+
+TEST_F(ControlServiceTest, FilesStayWithinTheirFolder) {
+  ServerOptions options;
+  options.allow_load_overrides = true;
+  ServeWithControl(options);
+  for (const char* path :
+       {"", "/", "/etc/x", "..", "../x", "1/../../x", "1/./x", "1//x", "1/x/", "1/2/3/4/5", "1/\n"}) {
+    const grpc::Status refused = Load(Bringing("m", {path}));
+    EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT) << path;
+  }
+  EXPECT_EQ(Load(Bringing("m", {std::string(300, 'x')})).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Load(Bringing("../m", {"1/model"})).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_FALSE(Load(Bringing("m", {"1", "1/model"})).ok()) << "a file that is a folder, too";
+  inference::RepositoryModelLoadRequest alone = Bringing("m", {"1/model"});
+  alone.mutable_parameters()->erase("config");
+  EXPECT_THAT(Load(alone).error_message(), HasSubstr("'config' is missing"));
+  (*alone.mutable_parameters())["file:1/model"].set_string_param("text");
+  EXPECT_THAT(Load(alone).error_message(), HasSubstr("is bytes"));
 }
 
 TEST_F(ControlServiceTest, TellsOfModelsAndInfersNothing) {
