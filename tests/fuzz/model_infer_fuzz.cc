@@ -1,7 +1,6 @@
 // ModelInfer as bytes: what parses takes no more memory than the walk over its bytes said, is decoded against models of
 // several kinds, and answered with its own inputs.
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/stubs/logging.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "server/rpc/classification.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_survey.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace swizzle {
 namespace {
@@ -73,12 +73,6 @@ void Answer(const inference::ModelInferRequest& message, const ModelSpec& spec, 
 
 }  // namespace
 }  // namespace swizzle
-
-// Protobuf logs every name that is no UTF-8, which takes longer than all else.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto survey = swizzle::Survey(data, size);

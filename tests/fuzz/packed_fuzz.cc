@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "google/protobuf/stubs/logging.h"
 #include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_reader.h"
 #include "proto/packed_model.pb.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace swizzle {
 namespace {
@@ -79,12 +79,6 @@ void Read(Bytes file) {
 
 }  // namespace
 }  // namespace swizzle
-
-// Protobuf would print a line for every name that is not UTF-8.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = std::as_bytes(std::span(data, size));

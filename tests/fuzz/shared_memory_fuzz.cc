@@ -2,7 +2,6 @@
 // go of, while the memory behind them shrinks and grows. An input is a list of calls: a byte that says which, one that
 // says how long it is, and its bytes.
 #include <fcntl.h>
-#include <google/protobuf/stubs/logging.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "model_loader/files/file_descriptor.h"
 #include "server/rpc/shared_memory.h"
+#include "tests/fuzz/quiet_protobuf.h"
 
 namespace swizzle {
 namespace {
@@ -38,7 +38,7 @@ void Resize(int64_t bytes) { SWIZZLE_CHECK(ftruncate(Memory().get(), bytes) == 0
 template <typename Message>
 Message Parsed(std::string_view bytes) {
   Message message;
-  message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  (void)message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
   return message;
 }
 
@@ -126,12 +126,6 @@ void Call(SharedRegions& regions, int which, std::string_view bytes) {
 
 }  // namespace
 }  // namespace swizzle
-
-// Protobuf logs every name that is no UTF-8, which takes longer than all else.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   swizzle::Resize(swizzle::kMostInFile);

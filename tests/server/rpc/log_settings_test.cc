@@ -73,7 +73,7 @@ TEST_F(LogSettingsTest, ChangesWhatIsNamed) {
 TEST_F(LogSettingsTest, WhatWasReadMayBeWrittenBack) {
   ServeWithControl(true);
   ASSERT_TRUE(Change().ok());
-  request_.ParseFromString(response_.SerializeAsString());
+  ASSERT_TRUE(request_.ParseFromString(response_.SerializeAsString()));
   EXPECT_TRUE(Change().ok());
   EXPECT_EQ(CurrentLogSettings(), before_);
 }

@@ -214,7 +214,7 @@ TEST_F(TraceSettingTest, WithoutValuesASettingIsWhatItWas) {
 TEST_F(TraceSettingTest, WhatWasReadMayBeWrittenBack) {
   ServeTraced(0.5, true);
   ASSERT_TRUE(Change().ok());
-  request_.ParseFromString(response_.SerializeAsString());
+  ASSERT_TRUE(request_.ParseFromString(response_.SerializeAsString()));
   EXPECT_TRUE(Change().ok());
 }
 
