@@ -56,6 +56,19 @@ void AddServing(CLI::App& app, ServerOptions& options) {
          "for others")
       ->type_name("DIR")
       ->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         "--model",
+         [&options](const std::vector<std::string>& given) {
+           for (const std::string& text : given) {
+             StatusOr<NamedModel> model = ParseNamedModel(text);
+             if (!model.ok()) throw CLI::ValidationError("--model", std::string(model.status().message()));
+             options.models.push_back(*std::move(model));
+           }
+         },
+         "A model that is in no repository: a file, a checkpoint's folder, or a model's folder with its versions; "
+         "by default its name is the file's or the folder's; may be given again for others")
+      ->type_name("PATH[,name=NAME]")
+      ->allow_extra_args(false);
   app.add_option("--grpc-address", options.grpc_address,
                  "Where gRPC listens; port 0 takes a free one; unix:PATH is a socket for clients on this host")
       ->type_name("HOST:PORT")
@@ -341,8 +354,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddOperation(app, line.options, drain_seconds);
   try {
     app.parse(argc, argv);
-    if (!line.options.list_kernels && line.options.model_repositories.empty()) {
-      throw CLI::ValidationError("--model-repository", "say where the models are");
+    if (!line.options.list_kernels && line.options.model_repositories.empty() && line.options.models.empty()) {
+      throw CLI::ValidationError("--model-repository", "say where the models are; --model takes a single file");
     }
     if (!line.options.load_models.empty() && line.options.model_control != ModelControl::kExplicit) {
       throw CLI::ValidationError("--load-model", "it needs --model-control=explicit");

@@ -19,6 +19,7 @@ namespace swizzle {
 
 struct ServerOptions {
   std::vector<std::filesystem::path> model_repositories;
+  std::vector<NamedModel> models;  // beside those of repositories
   ModelControl model_control = ModelControl::kNone;
   std::vector<std::string> load_models;          // at the start, where that is kExplicit; "*": all
   absl::Duration poll = absl::Seconds(15);       // between two looks, where it is kPoll

@@ -20,11 +20,9 @@
 #include "kernels/cpu/runtime/cache_domains.h"
 #include "kernels/cpu/runtime/start_threads.h"
 #include "kernels/cuda/ipc_memory.h"
-#include "kernels/measure/loop_clock.h"
 #include "server/batching/executor_threads.h"
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_trim.h"
-#include "server/rpc/call_load.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/grpc_threads.h"
 #include "server/shutdown_signals.h"
@@ -59,12 +57,6 @@ int ThreadsToStart(const ServerOptions& options) {
   const int orders = options.control_address.empty() ? 0 : kToTakeOrders;
   return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + kSpareThreads;
 }
-
-// How often the server looks after itself, and for clients that take too much of it: in a second one opens as many
-// calls as a gigabyte has room for. Looking takes a tenth of a processor at most: many connections take milliseconds.
-// What it waits for one is not counted: beside a client that takes all, it would look twice a second.
-constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterval = absl::Milliseconds(10);
-constexpr int kGreedRest = 9;
 
 // A lost GPU is left out.
 std::vector<GpuMemory> MemoryOf(const std::vector<Backend*>& gpus) {
@@ -251,98 +243,17 @@ Status Server::ListenForOrders(const ServerOptions& options, const RpcLimits& li
   if (options.control_address.empty()) return absl::OkStatus();
   control_service_ = std::make_unique<ControlService>(*service_, options.allow_load_overrides);
   SWIZZLE_ASSIGN_OR_RETURN(
-      control_, GrpcListener::Start(options.control_address, ControlLimits(limits, options.allow_load_overrides), {control_service_.get(), &health_},
-                                    nullptr, {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
+      control_, GrpcListener::Start(options.control_address, ControlLimits(limits, options.allow_load_overrides),
+                                    {control_service_.get(), &health_}, nullptr,
+                                    {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
   Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
   return absl::OkStatus();
-}
-
-ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
-  const InferCalls& calls = service_->calls();
-  const ConnectionAcceptor::Counts connections = grpc_->connections();
-  const ChannelzCalls of_grpc = CountCalls();
-  const auto repository = calls.repository();
-  const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
-  const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
-  const int64_t cache_limit = response_cache_ == nullptr ? 0 : response_cache_->limit();
-  return {.calls = LoadOf(calls),
-          .connections = connections.open,
-          .connections_limit = calls.limits.max_connections,
-          .accepted = connections.accepted,
-          .refused_limit = connections.refused_limit,
-          .refused_files = connections.refused_files,
-          .ended_greedy = connections.ended - slow_senders_ended_,
-          .ended_slow = slow_senders_ended_,
-          .connections_ended = connection_ends_->counts(),
-          .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
-          .transport_bytes_limit = calls.limits.transport_bytes,
-          .memory_limit = memory_limit_,
-          .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes + cache_limit},
-          .run_bytes = runs.held,
-          .run_bytes_limit = runs.limit,
-          .response_cache_bytes = response_cache_ == nullptr ? 0 : response_cache_->bytes(),
-          .response_cache_limit = cache_limit,
-          .memory_trims = trim.trims(),
-          .credentials = credential_watch_->load()};
-}
-
-void Server::StartUpkeep() {
-  auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });
-  metrics_->ShowClientLoad([this, trim] { return LoadOfClients(*trim); });
-  upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
-    service_->EndLateResponses();
-    service_->EndAgedStreams([this](const std::string& peer) { return grpc_->Accepted(peer); });
-    connection_ends_->Look();
-    trim->Look();
-    call_watch_->Look();
-    PublishLife();
-  });
-  greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant(), unhurried = Instant()]() mutable {
-    const Instant start = Clock::Real().Now();
-    if (start < next) return;
-    const absl::Duration computed = ThreadTime();
-    EndGreedyConnections();
-    if (slow_senders_->IsUrgent(grpc_->ReceivedBytes()) || start >= unhurried) {
-      EndSlowSenders();
-      unhurried = start + kUpkeepInterval;
-    }
-    next = Clock::Real().Now() + (ThreadTime() - computed) * kGreedRest;
-  });
-}
-
-void Server::EndGreedyConnections() {
-  std::vector<std::string> peers = streams_.FindGreedy();
-  for (std::string& peer : service_->TakeGreedyPeers()) peers.push_back(std::move(peer));
-  for (const std::string& peer : peers) {
-    if (!grpc_->EndConnection(peer)) continue;  // what it had open is still being thrown away
-    Log(LogLevel::kWarning, "connection ended: more calls open or cancelled than a client may", {{"peer", peer}});
-  }
-}
-
-void Server::EndSlowSenders() {
-  for (const std::string& peer : slow_senders_->Find()) {
-    if (!grpc_->EndConnection(peer)) continue;
-    ++slow_senders_ended_;
-    Log(LogLevel::kWarning, "connection ended: requests did not come whole in the time, or the bytes, for it",
-        {{"peer", peer}});
-  }
-}
-
-// Whoever cannot connect any more, or gets no answer, is not helped by a process that lives.
-void Server::PublishLife() {
-  const bool accepting = grpc_->accepting(), answered = call_watch_->answered();
-  const bool live = accepting && answered && !device_lost_;
-  if (live_.exchange(live) == live) return;
-  if (!accepting) Log(LogLevel::kError, "no connection can be accepted any more", {{"grpc_port", grpc_->port()}});
-  if (!answered) Log(LogLevel::kError, "calls are not taken up", {{"thread_limits", cpu::ThreadLimits()}});
-  if (live) Log(LogLevel::kInfo, "calls are taken up again");
-  health_.SetServing(kLivenessService, live);
-  metrics_->SetLive(live);
 }
 
 Status Server::OpenRepository(const ServerOptions& options, const std::function<bool()>& stop) {
   RepositoryOptions repository;
   repository.directories = options.model_repositories;
+  repository.models = options.models;
   repository.control = options.model_control;
   repository.poll_interval = options.poll;
   repository.load_at_start = options.load_models;

@@ -57,7 +57,7 @@ class DirectoryLoader {
         claim_(place.rooms, options_.resident_bytes),
         turns_(place.turns),
         threads_(place.threads),
-        directory_(folder.directory),
+        model_place_(folder.place),
         name_(folder.name),
         version_(folder.version),
         may_lower_batch_(folder.may_lower_batch),
@@ -86,7 +86,7 @@ class DirectoryLoader {
 
   StatusOr<std::shared_ptr<Model>> LoadIdentity(const inference::ModelConfig& config) {
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, IdentitySpec(config, name_, version_));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, config, spec));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(model_place_.folder(), config, spec));
     LogNotices(name_, notices);
     return NewIdentityModel(std::move(spec), ExecuteDelay(config), RepeatCount(config));
   }
@@ -101,8 +101,8 @@ class DirectoryLoader {
   }
 
   StatusOr<std::shared_ptr<Model>> LoadHere(const std::optional<inference::ModelConfig>& config) {
-    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file, ModelFile(directory_ / std::to_string(version_),
-                                                            config ? config->default_model_filename() : ""));
+    SWIZZLE_ASSIGN_OR_RETURN(const fs::path file,
+                             ModelFile(model_place_, version_, config ? config->default_model_filename() : ""));
     while (true) {
       SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ReadModel(file, config));
       if (model != nullptr) return model;
@@ -321,7 +321,7 @@ class DirectoryLoader {
     spec.backend = "swizzle";
     if (!config) return spec;
     SWIZZLE_ASSIGN_OR_RETURN(spec, ConfigureSpec(*config, std::move(spec), *defaults_));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(directory_, *config, spec));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<ConfigNotice> notices, ReadLabels(model_place_.folder(), *config, spec));
     LogNotices(name_, notices);
     return spec;
   }
@@ -364,7 +364,7 @@ class DirectoryLoader {
     SWIZZLE_ASSIGN_OR_RETURN(Sessions sessions, NewSessions(model, *options_.clock));
     if (config.model_warmup_size() == 0) return sessions;
     const Instant start = options_.clock->Now();
-    SWIZZLE_ASSIGN_OR_RETURN(const WarmUp warm_up, WarmUp::Of(config, model, directory_));
+    SWIZZLE_ASSIGN_OR_RETURN(const WarmUp warm_up, WarmUp::Of(config, model, model_place_.folder()));
     for (const auto& session : sessions) SWIZZLE_RETURN_IF_ERROR(warm_up.Run(*session));
     Log(LogLevel::kInfo, "model warmed up",
         {{"model", name_},
@@ -381,7 +381,7 @@ class DirectoryLoader {
   MemoryClaim claim_;
   const std::shared_ptr<ComputeTurns> turns_;
   const std::shared_ptr<ExecutorThreads> threads_;
-  const fs::path& directory_;
+  const ModelPlace& model_place_;
   const std::string name_;
   const int64_t version_;
   const bool may_lower_batch_, aside_;
@@ -401,7 +401,7 @@ StatusOr<std::shared_ptr<ServingModel>> LoadVersion(const VersionFolder& folder,
     return DirectoryLoader(folder, place).Load(folder.config);
   });
   if (serving.ok()) return serving;
-  return ReasonForClients(serving.status(), folder.directory / std::to_string(folder.version));
+  return ReasonForClients(serving.status(), folder.place.VersionFolder(folder.version));
 }
 
 }  // namespace swizzle

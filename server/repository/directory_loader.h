@@ -14,6 +14,7 @@
 #include "server/batching/executor_threads.h"
 #include "server/model/compute_turns.h"
 #include "server/repository/memory_claim.h"
+#include "server/repository/model_place.h"
 #include "server/repository/model_repository.h"
 #include "server/repository/model_table.h"
 #include "server/repository/retirement.h"
@@ -24,7 +25,7 @@ namespace swizzle {
 
 // One version of a model. What it refers to outlives the load.
 struct VersionFolder {
-  const std::filesystem::path& directory;  // the model's
+  const ModelPlace& place;  // the model's
   const std::string& name;
   int64_t version;
   const std::optional<inference::ModelConfig>& config;  // none: it is derived

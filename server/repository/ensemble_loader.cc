@@ -87,7 +87,7 @@ StatusOr<std::shared_ptr<ServingModel>> LoadEnsemble(const VersionFolder& folder
   const std::vector<const ModelSpec*> specs = SpecsOf(serving);
   StatusOr<EnsembleGraph> graph = ConnectSteps(spec, steps, specs);
   if (!graph.ok()) return Annotate(graph.status(), "config.pbtxt");
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<ConfigNotice> notices, ReadLabels(folder.directory, config, spec));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<ConfigNotice> notices, ReadLabels(folder.place.folder(), config, spec));
   LogNotices(folder.name, notices);
   InheritLabels(*graph, specs, spec);
   SWIZZLE_RETURN_IF_ERROR(folder.check_unchanged());

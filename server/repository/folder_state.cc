@@ -41,21 +41,38 @@ void Add(const fs::path& folder, const std::string& prefix, int depth, bool skip
   }
 }
 
+// Adds the files of `folder` itself whose names begin with `start`.
+void AddFiles(const fs::path& folder, const std::string& start, FolderState& state) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    struct stat found {};
+    if (state.size() >= kMostFiles) return;
+    if (!name.starts_with(start) || stat(it->path().c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    state[name] = FileState::Of(found);
+  }
+}
+
 }  // namespace
 
-FolderState LookAtVersion(const fs::path& folder, int64_t version) {
+FolderState LookAtVersion(const ModelPlace& model, int64_t version) {
   FolderState state;
+  if (!model.versioned()) return version == 0 ? state : LookAtAll(model);
   if (version == 0) {
-    Add(folder, "", 0, true, state);
+    Add(model.path(), "", 0, true, state);
   } else {
-    Add(folder / std::to_string(version), std::to_string(version) + "/", 1, false, state);
+    Add(model.VersionFolder(version), std::to_string(version) + "/", 1, false, state);
   }
   return state;
 }
 
-FolderState LookAtFolder(const fs::path& folder) {
+FolderState LookAtAll(const ModelPlace& model) {
   FolderState state;
-  Add(folder, "", 0, false, state);
+  if (model.is_file()) {
+    AddFiles(model.folder(), model.path().stem().string(), state);
+  } else {
+    Add(model.path(), "", 0, false, state);
+  }
   return state;
 }
 

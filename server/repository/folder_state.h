@@ -9,17 +9,19 @@
 #include <string>
 
 #include "model_loader/files/file_state.h"
+#include "server/repository/model_place.h"
 
 namespace swizzle {
 
-// By path below the folder.
+// By path below the model's folder.
 using FolderState = std::map<std::string, FileState>;
 
-// Of all files below `folder`, links followed, but for folders that no model is in (IsNoModel). Of a folder that can't
-// be read, or deeper than anybody's, nothing; of more files than anybody has the first. `version`: of that one's folder
+// Of all files below the model's folder, links followed, but for folders that no model is in (IsNoModel). Of a folder
+// that can't be read, or deeper than anybody's, nothing; of more files than anybody has the first. Of a model that is
+// one file, that and those beside it whose names begin as its does, which hold weights. `version`: of that one's folder
 // alone; 0: of what is there for all of them, such as config.pbtxt.
-FolderState LookAtVersion(const std::filesystem::path& folder, int64_t version);
-FolderState LookAtFolder(const std::filesystem::path& folder);
+FolderState LookAtVersion(const ModelPlace& model, int64_t version);
+FolderState LookAtAll(const ModelPlace& model);
 
 // The path of a file whose state differs, or that one of the two lacks; none: they are the same.
 std::optional<std::string> FindChange(const FolderState& before, const FolderState& after);

@@ -74,8 +74,9 @@ Status CheckModelName(std::string_view name) {
   return InvalidArgument("model names consist of 1 to ", kMaxModelNameBytes, " letters, digits and '_', '.', '-'");
 }
 
-StatusOr<std::vector<int64_t>> VersionsIn(const fs::path& directory) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(directory));
+StatusOr<std::vector<int64_t>> VersionsIn(const ModelPlace& model) {
+  if (!model.versioned()) return std::vector<int64_t>{1};
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> subdirectories, Subdirectories(model.path()));
   std::vector<int64_t> versions;
   for (const fs::path& path : subdirectories) {
     if (const auto version = ParseVersion(path.filename().string())) versions.push_back(*version);
@@ -100,19 +101,23 @@ StatusOr<std::vector<int64_t>> ServedVersions(const std::vector<int64_t>& versio
   return std::vector<int64_t>(versions.end() - static_cast<std::ptrdiff_t>(latest), versions.end());
 }
 
-StatusOr<std::map<std::string, std::vector<fs::path>>> FindModels(const std::vector<fs::path>& repositories) {
-  std::map<std::string, std::vector<fs::path>> models;
+StatusOr<std::map<std::string, std::vector<ModelPlace>>> FindModels(const std::vector<fs::path>& repositories,
+                                                                    const std::vector<NamedModel>& named) {
+  std::map<std::string, std::vector<ModelPlace>> models;
+  for (const NamedModel& model : named) models[model.name].push_back(model.place);
   for (const fs::path& repository : repositories) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fs::path> folders, Subdirectories(repository));
     for (const fs::path& folder : folders) {
       const std::string name = folder.filename().string();
-      if (!IsNoModel(name)) models[name].push_back(folder);
+      if (!IsNoModel(name)) models[name].push_back(ModelPlace::Versioned(folder));
     }
   }
   return models;
 }
 
-StatusOr<fs::path> ModelFile(const fs::path& version_directory, const std::string& name) {
+StatusOr<fs::path> ModelFile(const ModelPlace& model, int64_t version, const std::string& name) {
+  if (model.is_file() && name.empty()) return model.path();
+  const fs::path version_directory = model.VersionFolder(version);
   std::error_code ignored;
   if (!name.empty()) {
     if (fs::is_regular_file(version_directory / name, ignored)) return version_directory / name;

@@ -13,6 +13,7 @@
 
 #include "kernels/base/status.h"
 #include "proto/model_config.pb.h"
+#include "server/repository/model_place.h"
 
 namespace swizzle {
 
@@ -29,22 +30,22 @@ bool IsNoModel(std::string_view folder);
 // INVALID_ARGUMENT for a name that no model may have.
 Status CheckModelName(std::string_view name);
 
-// Of the model in `directory`, ascending.
-StatusOr<std::vector<int64_t>> VersionsIn(const std::filesystem::path& directory);
+// Of a model, ascending.
+StatusOr<std::vector<int64_t>> VersionsIn(const ModelPlace& model);
 
 // Those of `versions`, ascending, that a policy means: the latest where it does not say. NOT_FOUND if it names
 // versions, and none of them is there.
 StatusOr<std::vector<int64_t>> ServedVersions(const std::vector<int64_t>& versions,
                                               const inference::ModelVersionPolicy& policy);
 
-// The folders that may be models, by name, of several repositories: more than one where the name is in more of them.
-// NOT_FOUND if one can't be listed.
-StatusOr<std::map<std::string, std::vector<std::filesystem::path>>> FindModels(
-    const std::vector<std::filesystem::path>& repositories);
+// What may be models, by name: `models`, and the folders of several repositories; more than one where the name is there
+// more than once. NOT_FOUND if a repository can't be listed.
+StatusOr<std::map<std::string, std::vector<ModelPlace>>> FindModels(
+    const std::vector<std::filesystem::path>& repositories, const std::vector<NamedModel>& models = {});
 
-// The file in a version's directory that is the model: the one that is called `name`, or, where that is empty, the one
-// that is called as models are.
-StatusOr<std::filesystem::path> ModelFile(const std::filesystem::path& version_directory, const std::string& name);
+// The file of a version that is the model: in its folder the one that is called `name`, or, where that is empty, the
+// one that is called as models are.
+StatusOr<std::filesystem::path> ModelFile(const ModelPlace& model, int64_t version, const std::string& name);
 
 }  // namespace swizzle
 

@@ -56,17 +56,17 @@ Status ModelLoading::Load(const LoadOrder& order) {
     SWIZZLE_RETURN_IF_ERROR(CheckModelName(order.model));
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<BroughtFolder> brought, BroughtFolder::Write(*order.files));
     table_.BeginLoad(order.model, order.awaited);
-    return LoadFrom(brought->path(), order);
+    return LoadFrom(ModelPlace::Versioned(brought->path()), order);
   }
-  const StatusOr<fs::path> path = FindFolder(order.model);
-  if (absl::IsNotFound(path.status()) && !order.awaited && !table_.Has(order.model)) return path.status();
+  const StatusOr<ModelPlace> place = Find(order.model);
+  if (absl::IsNotFound(place.status()) && !order.awaited && !table_.Has(order.model)) return place.status();
   table_.BeginLoad(order.model, order.awaited);
-  return path.ok() ? LoadFrom(*path, order) : Fail(order, 0, path.status());
+  return place.ok() ? LoadFrom(*place, order) : Fail(order, 0, place.status());
 }
 
-Status ModelLoading::LoadFrom(const fs::path& path, const LoadOrder& order) {
-  StatusOr<Folder> folder = Contain("load the model", [&] { return ReadFolder(path, order); });
-  if (!folder.ok()) return Fail(order, 0, ReasonForClients(folder.status(), path / "1"));
+Status ModelLoading::LoadFrom(const ModelPlace& place, const LoadOrder& order) {
+  StatusOr<Folder> folder = Contain("load the model", [&] { return ReadFolder(place, order); });
+  if (!folder.ok()) return Fail(order, 0, ReasonForClients(folder.status(), place.VersionFolder(1)));
   const std::vector<const ServingModel*> before = table_.ServingOf(order.model);
   if (folder->config && IsEnsemble(*folder->config)) {
     LoadSteps(order, *folder->config);
@@ -131,8 +131,8 @@ std::vector<std::string> ModelLoading::OwnSteps(const std::string& ensemble) con
   return own;
 }
 
-StatusOr<fs::path> ModelLoading::FindFolder(const std::string& model) const {
-  const auto models = FindModels(options_.directories);
+StatusOr<ModelPlace> ModelLoading::Find(const std::string& model) const {
+  const auto models = FindModels(options_.directories, options_.models);
   if (!models.ok()) {
     Log(LogLevel::kError, "a repository cannot be read", {{"error", std::string(models.status().message())}});
     return MakeError(StatusCode::kUnavailable, "a repository cannot be read; the log says why");
@@ -141,16 +141,16 @@ StatusOr<fs::path> ModelLoading::FindFolder(const std::string& model) const {
   if (found == models->end()) return MakeError(StatusCode::kNotFound, "there is no model ", QuotedName(model));
   if (found->second.size() == 1) return found->second[0];
   Log(LogLevel::kError, "a model is in two repositories",
-      {{"model", model}, {"folder", found->second[0].string()}, {"other", found->second[1].string()}});
+      {{"model", model}, {"folder", found->second[0].path().string()}, {"other", found->second[1].path().string()}});
   return MakeError(StatusCode::kFailedPrecondition, "it is in two repositories; keep it in one");
 }
 
-StatusOr<ModelLoading::Folder> ModelLoading::ReadFolder(const fs::path& path, const LoadOrder& order) const {
+StatusOr<ModelLoading::Folder> ModelLoading::ReadFolder(const ModelPlace& place, const LoadOrder& order) const {
   SWIZZLE_RETURN_IF_ERROR(CheckModelName(order.model));
-  Folder folder{.path = path, .common = LookAtVersion(path, 0), .config = order.config, .versions = {}};
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, VersionsIn(path));
-  if (!folder.config) {
-    SWIZZLE_ASSIGN_OR_RETURN(folder.config, ReadModelConfig(path, order.model));
+  Folder folder{.place = place, .common = LookAtVersion(place, 0), .config = order.config, .versions = {}};
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, VersionsIn(place));
+  if (!folder.config && place.versioned()) {
+    SWIZZLE_ASSIGN_OR_RETURN(folder.config, ReadModelConfig(place.path(), order.model));
   }
   const inference::ModelConfig config = folder.config.value_or(inference::ModelConfig());
   SWIZZLE_ASSIGN_OR_RETURN(folder.versions, ServedVersions(versions, config.version_policy()));
@@ -185,7 +185,7 @@ Status ModelLoading::LoadVersions(const LoadOrder& order, const Folder& folder) 
 // False: it serves already.
 StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folder, int64_t version) {
   Made made{folder.common,
-            LookAtVersion(folder.path, version),
+            LookAtVersion(folder.place, version),
             order.config ? order.config->SerializeAsString() : std::string(),
             {}};
   if (folder.config) {
@@ -196,14 +196,14 @@ StatusOr<bool> ModelLoading::LoadOne(const LoadOrder& order, const Folder& folde
   const auto known = made_[order.model].find(version);
   if (before.ok() && known != made_[order.model].end() && known->second == made) return false;
   const std::function<Status()> check_unchanged = [&]() -> Status {
-    SWIZZLE_RETURN_IF_ERROR(CheckUnchanged(made.common, LookAtVersion(folder.path, 0)));
-    return CheckUnchanged(made.files, LookAtVersion(folder.path, version));
+    SWIZZLE_RETURN_IF_ERROR(CheckUnchanged(made.common, LookAtVersion(folder.place, 0)));
+    return CheckUnchanged(made.files, LookAtVersion(folder.place, version));
   };
   const bool may_lower_batch = !before.ok() || !(*before)->model->spec().memory_note.empty();
   const bool aside = !order.awaited && !table_.AllServing().empty();
   TakeBack();
   StatusOr<std::shared_ptr<ServingModel>> serving =
-      LoadVersion({folder.path, order.model, version, folder.config, may_lower_batch, aside, check_unchanged},
+      LoadVersion({folder.place, order.model, version, folder.config, may_lower_batch, aside, check_unchanged},
                   {options_, devices_, metrics_, tuner_, rooms_, turns_, threads_, retirement_, table_});
   if (!serving.ok()) return Fail(order, version, serving.status());
   PublishRooms();

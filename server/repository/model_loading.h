@@ -21,6 +21,7 @@
 #include "server/repository/folder_state.h"
 #include "server/repository/load_order.h"
 #include "server/repository/memory_claim.h"
+#include "server/repository/model_place.h"
 #include "server/repository/model_repository.h"
 #include "server/repository/model_table.h"
 #include "server/repository/retirement.h"
@@ -62,7 +63,7 @@ class ModelLoading {
 
  private:
   struct Folder {
-    std::filesystem::path path;
+    ModelPlace place;
     FolderState common;  // files of all versions
     std::optional<inference::ModelConfig> config;
     std::vector<int64_t> versions;  // to serve
@@ -80,9 +81,9 @@ class ModelLoading {
     std::vector<std::string> steps;
   };
 
-  StatusOr<std::filesystem::path> FindFolder(const std::string& model) const;
-  Status LoadFrom(const std::filesystem::path& path, const LoadOrder& order);
-  StatusOr<Folder> ReadFolder(const std::filesystem::path& path, const LoadOrder& order) const;
+  StatusOr<ModelPlace> Find(const std::string& model) const;
+  Status LoadFrom(const ModelPlace& place, const LoadOrder& order);
+  StatusOr<Folder> ReadFolder(const ModelPlace& place, const LoadOrder& order) const;
   bool IsUnderWay(const std::string& ensemble) const;
   void LoadSteps(const LoadOrder& order, const inference::ModelConfig& config);
   Status LoadVersions(const LoadOrder& order, const Folder& folder);

@@ -131,16 +131,16 @@ DirectoryRepository::~DirectoryRepository() {
 }
 
 Status DirectoryRepository::Open() {
-  SWIZZLE_ASSIGN_OR_RETURN(const auto models, FindModels(options_.directories));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto models, FindModels(options_.directories, options_.models));
   const std::vector<std::string>& wanted = options_.load_at_start;
   const bool all = options_.control != ModelControl::kExplicit || std::ranges::find(wanted, "*") != wanted.end();
   if (!all) at_start_ = wanted;
-  for (const auto& [name, folders] : models) {
+  for (const auto& [name, places] : models) {
     table_.Add(name);
     if (all) at_start_.push_back(name);
   }
   for (const std::string& name : at_start_) table_.BeginLoad(name, true);
-  if (models.empty()) {
+  if (models.empty() && !options_.directories.empty()) {
     Log(LogLevel::kWarning, "there is no model",
         {{"repository", options_.directories.front().string()}, {"put_it_at", kLayout}});
   }
@@ -148,7 +148,8 @@ Status DirectoryRepository::Open() {
 }
 
 void DirectoryRepository::Load(absl::FunctionRef<void()> changed) {
-  if (options_.control == ModelControl::kPoll) watch_ = std::make_unique<RepositoryWatch>(options_.directories);
+  if (options_.control == ModelControl::kPoll)
+    watch_ = std::make_unique<RepositoryWatch>(options_.directories, options_.models);
   for (const std::string& name : at_start_) {
     if (options_.stop && options_.stop()) return;
     if (!table_.IsLoading(name)) continue;                          // it was loaded as a step of another

@@ -20,6 +20,7 @@
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
+#include "server/repository/model_place.h"
 #include "server/repository/readiness.h"
 #include "server/repository/serving_model.h"
 #include "server/telemetry/metrics.h"
@@ -93,6 +94,7 @@ enum class ModelControl : uint8_t {
 
 struct RepositoryOptions {
   std::vector<std::filesystem::path> directories = {};
+  std::vector<NamedModel> models = {};  // beside those of the directories
   ModelControl control = ModelControl::kNone;
   absl::Duration poll_interval = absl::Seconds(15);  // with kPoll
   std::vector<std::string> load_at_start = {};       // with kExplicit; "*": all that there are
@@ -110,7 +112,7 @@ struct RepositoryOptions {
   Clock* clock = &Clock::Real();  // of batchers and sessions; outlives the repository
 };
 
-// Finds the models of the directories, which are loaded by Load: of each the versions that its policy means (the latest
+// Finds the models, which are loaded by Load: of each the versions that its policy means (the latest
 // by default, as Triton's). Links are followed; directories whose names start with a dot are not models. A model that
 // fails to load, or is in two directories, is reported in List() and the log, and does not keep the others from
 // serving. NOT_FOUND if a directory is not there. `devices` and `metrics` outlive the repository.

@@ -11,29 +11,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The path of a file as StateOf names it: the folder's number, and the path below that.
-fs::path PathOf(const std::vector<fs::path>& folders, const std::string& name) {
+// The path of a file as StateOf names it: the place's number, and the path below that.
+fs::path PathOf(const std::vector<ModelPlace>& places, const std::string& name) {
   const size_t slash = name.find('/');
-  return folders[std::stoul(name.substr(0, slash))] / name.substr(slash + 1);
+  return places[std::stoul(name.substr(0, slash))].folder() / name.substr(slash + 1);
 }
 
 }  // namespace
 
-RepositoryWatch::RepositoryWatch(std::vector<fs::path> repositories) : repositories_(std::move(repositories)) {
-  const StatusOr<Found> found = FindModels(repositories_);
+RepositoryWatch::RepositoryWatch(std::vector<fs::path> repositories, std::vector<NamedModel> models)
+    : repositories_(std::move(repositories)), named_(std::move(models)) {
+  const StatusOr<Found> found = FindModels(repositories_, named_);
   if (!found.ok()) return;
-  for (const auto& [name, folders] : *found) {
+  for (const auto& [name, places] : *found) {
     Model& model = models_[name];
-    model.folders = folders;
-    model.seen = model.known = StateOf(folders);
+    model.places = places;
+    model.seen = model.known = StateOf(places);
     model.is_known = true;
   }
 }
 
-FolderState RepositoryWatch::StateOf(const std::vector<fs::path>& folders) {
+FolderState RepositoryWatch::StateOf(const std::vector<ModelPlace>& places) {
   FolderState state;
-  for (size_t i = 0; i < folders.size(); ++i) {
-    for (auto& [path, file] : LookAtFolder(folders[i])) state[Concat(i, "/", path)] = file;
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (auto& [path, file] : LookAtAll(places[i])) state[Concat(i, "/", path)] = file;
   }
   return state;
 }
@@ -43,10 +44,10 @@ void RepositoryWatch::Hash(Model& model) {
   model.hashed = true;
   model.hashes.clear();
   for (const auto& [path, file] : model.known) {
-    if (const std::optional<uint64_t> hash = HashFile(PathOf(model.folders, path))) model.hashes[path] = *hash;
+    if (const std::optional<uint64_t> hash = HashFile(PathOf(model.places, path))) model.hashes[path] = *hash;
   }
   // Of a file that has changed meanwhile this is the hash of nothing.
-  for (const auto& [path, file] : StateOf(model.folders)) {
+  for (const auto& [path, file] : StateOf(model.places)) {
     const auto known = model.known.find(path);
     if (known == model.known.end() || known->second != file) model.hashes.erase(path);
   }
@@ -59,18 +60,18 @@ bool RepositoryWatch::HasContentOf(const Model& model, const FolderState& now) {
     if (known == model.known.end() || known->second.bytes != file.bytes) return false;
     if (known->second == file) continue;
     const auto hash = model.hashes.find(path);
-    if (hash == model.hashes.end() || HashFile(PathOf(model.folders, path)) != hash->second) return false;
+    if (hash == model.hashes.end() || HashFile(PathOf(model.places, path)) != hash->second) return false;
   }
   return true;
 }
 
 StatusOr<RepositoryWatch::Changes> RepositoryWatch::Look() {
-  SWIZZLE_ASSIGN_OR_RETURN(const Found found, FindModels(repositories_));
+  SWIZZLE_ASSIGN_OR_RETURN(const Found found, FindModels(repositories_, named_));
   Changes changes;
-  for (const auto& [name, folders] : found) {
+  for (const auto& [name, places] : found) {
     Model& model = models_[name];
-    FolderState now = StateOf(folders);
-    const bool moved = std::exchange(model.folders, folders) != folders;
+    FolderState now = StateOf(places);
+    const bool moved = std::exchange(model.places, places) != places;
     const bool quiet = std::exchange(model.seen, now) == now;
     model.missing = false;
     if (moved || !quiet) continue;  // it may still be written to

@@ -20,7 +20,7 @@ namespace swizzle {
 class RepositoryWatch {
  public:
   // Knows what is there now.
-  explicit RepositoryWatch(std::vector<std::filesystem::path> repositories);
+  explicit RepositoryWatch(std::vector<std::filesystem::path> repositories, std::vector<NamedModel> models = {});
 
   struct Changes {
     std::vector<std::string> changed;  // models that are new, or have other files
@@ -31,18 +31,19 @@ class RepositoryWatch {
 
  private:
   struct Model {
-    std::vector<std::filesystem::path> folders;   // more than one where the name is in several repositories
+    std::vector<ModelPlace> places;               // more than one where the name is in several repositories
     FolderState seen = {}, known = {};            // at the last look; of what was told of
     std::map<std::string, uint64_t> hashes = {};  // of the latter
     bool hashed = false, is_known = false, missing = false;
   };
-  using Found = std::map<std::string, std::vector<std::filesystem::path>>;
+  using Found = std::map<std::string, std::vector<ModelPlace>>;
 
-  static FolderState StateOf(const std::vector<std::filesystem::path>& folders);
+  static FolderState StateOf(const std::vector<ModelPlace>& places);
   static void Hash(Model& model);
   static bool HasContentOf(const Model& model, const FolderState& now);
 
   const std::vector<std::filesystem::path> repositories_;
+  const std::vector<NamedModel> named_;
   std::map<std::string, Model> models_;
 };
 

@@ -285,8 +285,7 @@ ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(CallbackServerC
 ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(CallbackServerContext* context,
                                                                    const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::SystemSharedMemoryUnregisterRequest, inference::SystemSharedMemoryUnregisterResponse>(
-      context, request, response,
-      [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked); });
+      context, request, response, [this](const auto& asked, auto&) { return calls_.shared_memory.Unregister(asked); });
 }
 
 ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(CallbackServerContext* context, const ByteBuffer* request,

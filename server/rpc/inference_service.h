@@ -18,8 +18,8 @@
 #include "kernels/base/status.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/infer_call.h"
-#include "server/rpc/rpc_limits.h"
 #include "server/rpc/raw_service.h"
+#include "server/rpc/rpc_limits.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {

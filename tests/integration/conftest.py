@@ -65,8 +65,9 @@ class Server:
     def __init__(self, repository, directory, *flags):
         self.log_file = directory / 'server.log'
         port_file = directory / 'ports.json'
-        command = [program('swizzle-server'), f'--model-repository={repository}', '--metrics-address=127.0.0.1:0',
-                   f'--port-file={port_file}', *flags]
+        command = [program('swizzle-server'), '--metrics-address=127.0.0.1:0', f'--port-file={port_file}', *flags]
+        if repository is not None:
+            command.append(f'--model-repository={repository}')
         if not any(flag.startswith('--grpc-address') for flag in flags):
             command.append('--grpc-address=127.0.0.1:0')
         with open(self.log_file, 'wb') as log:

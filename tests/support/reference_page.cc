@@ -15,10 +15,11 @@ std::string Code(const std::string& text) { return text.empty() ? "" : "`" + tex
 
 // "--threads N:INT in [0 - 1024]=0", and what it means, as a row.
 std::string FlagRow(const std::string& flag, const std::string& meaning) {
-  static const std::regex parts(R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                         // -o,--output
-                                R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.]*|\.[a-z]+)?)(?: \.\.\.)?)?)"  // HOST:PORT
-                                R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                      // its range
-                                R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?(?: Needs: (--[\w-]+))?)");
+  static const std::regex parts(
+      R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                                         // -o,--output
+      R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.]*|\.[a-z]+|\[,\w+=[A-Z]+\])?)(?: \.\.\.)?)?)"  // HOST:PORT
+      R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                                      // its range
+      R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?(?: Needs: (--[\w-]+))?)");
   std::smatch match;
   EXPECT_TRUE(std::regex_match(flag, match, parts)) << flag;
   const std::string letter = match[1].str(), name = match[2].str(), type = match[3].str();

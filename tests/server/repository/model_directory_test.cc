@@ -47,8 +47,9 @@ TEST(FindModels, LooksIntoEveryRepository) {
   const auto models = FindModels({first.path(), second.path()});
   ASSERT_TRUE(models.ok()) << models.status();
   EXPECT_EQ(models->size(), 3u);
-  EXPECT_THAT(models->at("a"), ElementsAre(first.path() / "a"));
-  EXPECT_THAT(models->at("b"), ElementsAre(first.path() / "b", second.path() / "b"));
+  EXPECT_THAT(models->at("a"), ElementsAre(ModelPlace::Versioned(first.path() / "a")));
+  EXPECT_THAT(models->at("b"),
+              ElementsAre(ModelPlace::Versioned(first.path() / "b"), ModelPlace::Versioned(second.path() / "b")));
   EXPECT_EQ(FindModels({first.path(), first.path() / "none"}).status().code(), StatusCode::kNotFound);
 }
 
@@ -58,19 +59,20 @@ TEST(ModelDirectory, HasVersionsAndFiles) {
     directory.Write(file, "");
   }
   const auto model = directory.path() / "m";
-  EXPECT_THAT(*VersionsIn(model), ElementsAre(2, 10));
-  EXPECT_EQ(*ModelFile(model / "10", ""), model / "10/model.onnx");
-  EXPECT_EQ(*ModelFile(model / "2", "net.onnx"), model / "2/net.onnx");
-  EXPECT_THAT(std::string(ModelFile(model / "10", "net.onnx").status().message()),
+  const ModelPlace place = ModelPlace::Versioned(model);
+  EXPECT_THAT(*VersionsIn(place), ElementsAre(2, 10));
+  EXPECT_EQ(*ModelFile(place, 10, ""), model / "10/model.onnx");
+  EXPECT_EQ(*ModelFile(place, 2, "net.onnx"), model / "2/net.onnx");
+  EXPECT_THAT(std::string(ModelFile(place, 10, "net.onnx").status().message()),
               HasSubstr("there is no 'net.onnx' in the version's directory"));
-  EXPECT_THAT(std::string(ModelFile(model / "2", "").status().message()),
+  EXPECT_THAT(std::string(ModelFile(place, 2, "").status().message()),
               HasSubstr("in the version's directory, but 'net.onnx'; name the model in 'default_model_filename', or"));
   for (const char* file : {"m/4/a.pt", "m/4/b.plan", "m/4/c", "m/4/d", "m/4/e\n"}) directory.Write(file, "");
-  EXPECT_THAT(std::string(ModelFile(model / "4", "").status().message()),
+  EXPECT_THAT(std::string(ModelFile(place, 4, "").status().message()),
               HasSubstr(", but 'a.pt', 'b.plan', 'c', 'd' and 1 more; name"));
   directory.Write("m/5/x", "");
   std::filesystem::remove(model / "5/x");
-  EXPECT_THAT(std::string(ModelFile(model / "5", "").status().message()), testing::EndsWith("the version's directory"));
+  EXPECT_THAT(std::string(ModelFile(place, 5, "").status().message()), testing::EndsWith("the version's directory"));
 }
 
 TEST(IsNoModel, KnowsWhatSystemsMake) {
