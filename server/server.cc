@@ -174,6 +174,7 @@ Server::~Server() {
   if (metrics_ == nullptr) return;
   metrics_->ShowClientLoad(nullptr);  // what these ask goes before the metrics do
   metrics_->ShowSampled(nullptr);
+  metrics_->ShowStatus("", nullptr);
 }
 
 Status Server::Listen(const ServerOptions& options) {

@@ -5,7 +5,9 @@
 #include "server/memory/memory_trim.h"
 #include "server/rpc/call_load.h"
 #include "server/rpc/connections.h"
+#include "server/rpc/status_json.h"
 #include "server/server.h"
+#include "server/status_page/status_page.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/clock.h"
 
@@ -52,6 +54,8 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
 void Server::StartUpkeep() {
   auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });
   metrics_->ShowClientLoad([this, trim] { return LoadOfClients(*trim); });
+  metrics_->ShowStatus(
+      StatusPage(), [this] { return StatusJson(service_->calls().repository(), devices_->main(), devices_->gpus()); });
   upkeep_ = std::make_unique<Periodic>(kUpkeepInterval, [this, trim] {
     service_->EndLateResponses();
     service_->EndAgedStreams([this](const std::string& peer) { return grpc_->Accepted(peer); });

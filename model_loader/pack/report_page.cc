@@ -4,10 +4,14 @@
 #include <utility>
 
 #include "kernels/base/status.h"
-#include "model_loader/pack/report/sources.h"
+#include "model_loader/pages/page.h"
 #include "nlohmann/json.hpp"
 
-namespace swizzle::pack {
+namespace swizzle {
+
+PageSources ReportSources();  // of the files in report/
+
+namespace pack {
 namespace {
 
 // JSON that is safe inside a script element. The letters escaped stand in strings only.
@@ -35,20 +39,7 @@ std::string EmbeddedJson(const nlohmann::ordered_json& report) {
 
 }  // namespace
 
-std::string ReportPage(const nlohmann::ordered_json& report) {
-  const PageSources sources = ReportSources();
-  const std::string json = EmbeddedJson(report);
-  std::string_view rest = sources.page;
-  std::string page;
-  for (const auto& [mark, text] : {std::pair<std::string_view, std::string_view>{"{{style}}", sources.style},
-                                   {"{{data}}", json},
-                                   {"{{script}}", sources.script}}) {
-    const size_t at = rest.find(mark);
-    SWIZZLE_CHECK(at != std::string::npos);
-    page.append(rest.substr(0, at)).append(text);
-    rest.remove_prefix(at + mark.size());
-  }
-  return page.append(rest);
-}
+std::string ReportPage(const nlohmann::ordered_json& report) { return FillPage(ReportSources(), EmbeddedJson(report)); }
 
-}  // namespace swizzle::pack
+}  // namespace pack
+}  // namespace swizzle

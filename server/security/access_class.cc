@@ -10,6 +10,7 @@ using enum AccessClass;
 // By name. An RPC whose class depends on what it says (settings that are read or written) has the lesser one here, and
 // its reaction asks for the other.
 constexpr auto kRules = std::to_array<AccessRule>({
+    {"/", kProbe},  // a page without data, which asks for /status and /metrics
     {"/grpc.health.v1.Health/Check", kProbe},
     {"/grpc.health.v1.Health/Watch", kProbe},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kReflection},
@@ -38,6 +39,7 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/metrics", kMetrics},
     {"/readyz", kProbe},
     {"/startupz", kProbe},
+    {"/status", kMetrics},
 });
 
 static_assert(std::ranges::is_sorted(kRules, {}, &AccessRule::name));

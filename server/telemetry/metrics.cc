@@ -47,6 +47,11 @@ class PrometheusMetrics final : public Metrics {
   void AskForTokens(const Authorization& authorization) override { authorization_ = &authorization; }
   void ShowSampled(std::function<SampledCounts()> ask) override { sampled_.Ask(std::move(ask)); }
   void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) override { sensors_.Ask(std::move(sensors)); }
+  void ShowStatus(std::string page, std::function<std::string()> ask) override {
+    const MutexLock lock(mutex_);
+    page_ = std::move(page);
+    status_ = std::move(ask);
+  }
   void ShowTritonNames() override { shows_triton_ = true; }
   void SetLive(bool live) override { live_ = live; }
   void SetReady(bool ready, std::string why) override {
@@ -85,15 +90,24 @@ class PrometheusMetrics final : public Metrics {
   HttpResponse Answer(const HttpRequest& request) const {
     const std::string_view path = request.path;
     const std::optional<AccessRule> rule = FindAccessRule(path);
-    if (!rule.has_value()) return {.status = 404, .body = "served here: /metrics /livez /readyz /startupz\n"};
+    if (!rule.has_value()) return {.status = 404, .body = "served here: / /status /metrics /livez /readyz /startupz\n"};
     if (const Status allowed = CheckClass(rule->needs, request); !allowed.ok()) {
       const int status = absl::IsUnauthenticated(allowed) ? 401 : 403;
       return {.status = status, .body = Concat(std::string(allowed.message()), "\n")};
     }
     if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
+    if (path == "/" || path == "/status") return StatusOfServer(path == "/");
     if (path == "/livez") return Probe(live_, "live");
     if (path == "/readyz") return Ready(CheckClass(AccessClass::kMetrics, request).ok());
     return Probe(started_, "started");
+  }
+
+  // Under the lock: what is asked goes once there is something else, or nothing, to ask.
+  HttpResponse StatusOfServer(bool page) const {
+    const MutexLock lock(mutex_);
+    if (status_ == nullptr) return Probe(false, "started");
+    if (page) return {.content_type = "text/html; charset=utf-8", .body = page_};
+    return {.content_type = "application/json", .body = status_()};
   }
 
   // `why`: which models are not, and for what reason.
@@ -122,6 +136,8 @@ class PrometheusMetrics final : public Metrics {
   mutable Mutex mutex_;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   std::string not_ready_ ABSL_GUARDED_BY(mutex_);
+  std::string page_ ABSL_GUARDED_BY(mutex_);
+  std::function<std::string()> status_ ABSL_GUARDED_BY(mutex_);
   Activity activity_;
   VersionRecords versions_{registry_, clock_, activity_};
   std::unique_ptr<HttpListener> listener_;  // last: its threads use all of the above

@@ -145,7 +145,8 @@ struct GpuMemory {
   DeviceMemory memory;
 };
 
-// The registry and its HTTP listener (/metrics, /livez, /readyz, /startupz). Thread-safe.
+// The registry and its HTTP listener: /metrics, /livez, /readyz, /startupz, and / and /status for people who look.
+// Thread-safe.
 class Metrics {
  public:
   virtual ~Metrics() = default;
@@ -165,6 +166,8 @@ class Metrics {
   virtual void ShowSampled(std::function<SampledCounts()> ask) = 0;
   // Null: there are none.
   virtual void ShowGpuSensors(std::unique_ptr<GpuSensors> sensors) = 0;
+  // From now on / answers this page, and /status what is asked for at each call, as JSON. Null: neither does.
+  virtual void ShowStatus(std::string page, std::function<std::string()> ask) = 0;
   // From now on what models and GPUs do is exposed by Triton's names as well.
   virtual void ShowTritonNames() = 0;
   // What the probes answer: 200 or 503. At first the process is live, and neither started nor ready.

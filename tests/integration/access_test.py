@@ -36,7 +36,8 @@ EXPECTED = {
     'grpc.reflection.v1alpha.ServerReflection': {'reflection': ['ServerReflectionInfo']},
 }
 CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served there alone
-PATHS = {'/metrics': 'metrics', '/livez': 'probe', '/readyz': 'probe', '/startupz': 'probe'}
+PATHS = {'/': 'probe', '/status': 'metrics', '/metrics': 'metrics', '/livez': 'probe', '/readyz': 'probe',
+         '/startupz': 'probe'}
 
 
 @pytest.fixture(scope='module')
@@ -166,8 +167,8 @@ def server_metrics(server):
 
 
 def test_every_path_with_every_token(server):
-    known = http(server, '/', None)[1]
-    assert set(re.findall(r'/\w+', known)) == set(PATHS), 'a path without a class'
+    known = http(server, '/nowhere', None)[1]
+    assert set(re.findall(r'/\w*', known)) == set(PATHS), 'a path without a class'
     for path, kind in PATHS.items():
         for token in (None, 'token-that-nobody-has', *TOKENS.values()):
             status, body, headers = http(server, path, token)

@@ -13,11 +13,6 @@ function fact(title, ...text) {
   return make('div', {class: 'fact'}, make('dt', {class: 'quiet'}, title), make('dd', {}, ...text));
 }
 
-function tile(title, value, note) {
-  return make('div', {class: 'tile'}, make('dt', {class: 'quiet'}, title), make('dd', {},
-              make('strong', {}, value), make('span', {class: 'quiet'}, note)));
-}
-
 function showHeader() {
   document.title = `${report.model} - Swizzle`;
   document.getElementById('model').append(isolated(report.model));
@@ -48,13 +43,6 @@ function showTotals() {
               'Times are estimates by rule of thumb, for no time was given to measure kernels (--tuning-budget). ',
             'Times are sums over the layers of the kernels chosen, and of the fastest dense kernel of each; ' +
             'conversions between layouts are left out.'));
-}
-
-function makeTable(titles, rows) {
-  const cell = (text, c, tag = 'td') => make(tag, {class: titles[c].number ? 'number' : ''}, text);
-  return make('table', {},
-    make('thead', {}, make('tr', {}, ...titles.map((title, c) => cell(title.text, c, 'th')))),
-    make('tbody', {}, ...rows.map(row => make('tr', {}, ...row.map((text, c) => cell(text, c))))));
 }
 
 function showTable() {

@@ -325,9 +325,20 @@ TEST_F(MetricsTest, ProbesFollowTheServer) {
 }
 
 TEST_F(MetricsTest, ServesNothingElse) {
-  EXPECT_THAT(HttpGet(metrics_->port(), "/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(HttpGet(metrics_->port(), "/nowhere"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(HttpGet(metrics_->port(), "/../etc/passwd"), Not(StartsWith("HTTP/1.1 200 ")));
   EXPECT_THAT(HttpGet(metrics_->port(), "/metrics", "POST"), StartsWith("HTTP/1.1 405 "));
+}
+
+TEST_F(MetricsTest, ShowsAPageAndAStatus) {
+  for (const char* path : {"/", "/status"}) EXPECT_THAT(HttpGet(metrics_->port(), path), StartsWith("HTTP/1.1 503 "));
+  metrics_->ShowStatus("<p>", [] { return std::string("{}"); });
+  EXPECT_THAT(HttpGet(metrics_->port(), "/"),
+              AllOf(HasSubstr("Content-Type: text/html"), ::testing::EndsWith("\r\n\r\n<p>")));
+  EXPECT_THAT(HttpGet(metrics_->port(), "/status"),
+              AllOf(HasSubstr("application/json"), ::testing::EndsWith("\r\n\r\n{}")));
+  metrics_->ShowStatus("", nullptr);
+  EXPECT_THAT(HttpGet(metrics_->port(), "/"), StartsWith("HTTP/1.1 503 "));
 }
 
 TEST_F(MetricsTest, StatisticsCountAsTritonDoes) {

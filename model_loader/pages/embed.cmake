@@ -1,5 +1,5 @@
-# Writes OUTPUT, C++ that defines swizzle::pack::ReportSources() (sources.h) from the files SOURCES: the page, its style, and
-# its scripts in the order they are named.
+# Writes OUTPUT, C++ that defines swizzle::FUNCTION(), which returns the PageSources (page.h) of the files SOURCES: the page,
+# its styles, and its scripts, in the order they are named.
 set(page "")
 set(style "")
 set(script "")
@@ -16,13 +16,15 @@ foreach(source IN LISTS SOURCES)
     string(APPEND script "${text}")
   endif()
 endforeach()
-file(WRITE ${OUTPUT} "#include \"model_loader/pack/report/sources.h\"
+file(WRITE ${OUTPUT} "#include \"model_loader/pages/page.h\"
 
-namespace swizzle::pack {
+namespace swizzle {
 
-PageSources ReportSources() {
+PageSources ${FUNCTION}();
+
+PageSources ${FUNCTION}() {
   return {R\"text(${page})text\", R\"text(${style})text\", R\"text(${script})text\"};
 }
 
-}  // namespace swizzle::pack
+}  // namespace swizzle
 ")
