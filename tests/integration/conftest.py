@@ -74,12 +74,14 @@ class Server:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         try:
             ports = wait_until(lambda: self._ports(port_file), START_SECONDS, 'the start of the server')
+            self.grpc = f'127.0.0.1:{ports["grpc"]}'
+            self.control = f'127.0.0.1:{ports.get("control")}'  # where --control-address was given
+            self.metrics = f'http://127.0.0.1:{ports["metrics"]}'
+            if any(flag.startswith('--ready=') for flag in flags):  # others may be loaded yet
+                wait_until(lambda: 'is loading' not in self.http('/readyz')[1], START_SECONDS, 'the end of loading')
         except BaseException:
             self.kill()
             raise
-        self.grpc = f'127.0.0.1:{ports["grpc"]}'
-        self.control = f'127.0.0.1:{ports.get("control")}'  # where --control-address was given
-        self.metrics = f'http://127.0.0.1:{ports["metrics"]}'
 
     def _ports(self, port_file):
         assert self.process.poll() is None, f'the server ended with {self.process.returncode}:\n{self.log()}'

@@ -253,7 +253,6 @@ def test_a_configuration_that_is_a_link_to_nothing_is_not_none(start, repository
     repository.identity().shipped()
     os.symlink(target, repository.directory / SPARSE / 'config.pbtxt')
     server = start(repository, '--ready=any')
-    wait_until(lambda: 'is loading' not in server.http('/readyz')[1], START_SECONDS, 'the end of loading')
     assert f"model '{SPARSE}' failed: config.pbtxt is a link that leads to no file" in server.http('/readyz')[1]
     assert server.stop() == 0, server.log()
 
@@ -272,7 +271,6 @@ LONG = {
 def test_reasons_do_not_quote_whole_files(start, repository, text):
     repository.identity().shipped().config(SPARSE, text)
     server = start(repository, '--ready=any')
-    wait_until(lambda: 'is loading' not in server.http('/readyz')[1], START_SECONDS, 'the end of loading')
     assert len(server.http('/readyz')[1]) < 1000
     assert max(map(len, server.log().splitlines())) < 1500
     with grpc.insecure_channel(server.grpc) as channel:
