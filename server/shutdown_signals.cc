@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/time/time.h"
+#include "server/repository/brought_files.h"
 #include "server/telemetry/logging.h"
 #include "server/threading/clock.h"
 
@@ -71,6 +72,7 @@ bool ShutdownSignals::AwaitRequest() {
 
 int LeaveProcess(int code) {
 #if !defined(SWIZZLE_SANITIZED)
+  RemoveBroughtFolders();
   FlushLog();
   _exit(code);
 #endif

@@ -2,9 +2,12 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
 #include "model_loader/files/printable_name.h"
 #include "server/telemetry/logging.h"
 
@@ -15,6 +18,12 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostPathBytes = 256;
 constexpr int kMostDepth = 4;  // a version, and folders of weights within it
+
+// All of this process.
+struct Folders {
+  static inline Mutex mutex;
+  static inline std::set<fs::path> paths ABSL_GUARDED_BY(mutex);
+};
 
 // The log has where; clients are told of no paths.
 Status CannotWrite(const fs::path& file, std::error_code error) {
@@ -56,13 +65,27 @@ StatusOr<std::unique_ptr<BroughtFolder>> BroughtFolder::Write(const BroughtFiles
   if (error) return CannotWrite(path, error);
   if (mkdtemp(path.data()) == nullptr) return CannotWrite(path, std::error_code(errno, std::generic_category()));
   std::unique_ptr<BroughtFolder> folder(new BroughtFolder(path));
+  {
+    const MutexLock lock(Folders::mutex);
+    Folders::paths.insert(folder->path_);
+  }
   for (const BroughtFile& file : files) SWIZZLE_RETURN_IF_ERROR(WriteFile(folder->path_ / file.path, file.content));
   return folder;
 }
 
 BroughtFolder::~BroughtFolder() {
+  const MutexLock lock(Folders::mutex);
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  Folders::paths.erase(path_);
+}
+
+void RemoveBroughtFolders() {
+  const MutexLock lock(Folders::mutex);
+  for (const fs::path& path : Folders::paths) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
 }
 
 }  // namespace swizzle

@@ -38,6 +38,9 @@ class BroughtFolder {
   const std::filesystem::path path_;
 };
 
+// Removes all that there are, for a process that ends without waiting for those who use them: loads fail from now on.
+void RemoveBroughtFolders();
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_REPOSITORY_BROUGHT_FILES_H_

@@ -237,7 +237,7 @@ def suffer(server, name, seconds):
     stop = threading.Event()
     victim = Victim(server, traffic.zeros(**SENT.get(name, {})))
     made = []
-    port = server.ports['control' if name is stream_attacks.operators_orders else 'grpc']
+    port = server.ports['control' if name in stream_attacks.OPERATORS else 'grpc']
     threads = [threading.Thread(target=victim.run, args=(stop,)),
                threading.Thread(target=lambda: made.append(attack(name, port, stop)))]
     for thread in threads:

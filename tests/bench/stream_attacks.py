@@ -193,6 +193,23 @@ def operators_orders(port, stop):
             ask(connection, path, message, at_once=8)
 
 
+def brought_models(port, stop):
+    """At the address of operators: files of 16 MiB in place of models, under some names, and paths that lead out."""
+    connection = Connection(port)
+    orders = []
+    for number, path in enumerate(('1/model.onnx', '1/model.swz', '1/weights/data', '../../x', '1/model.onnx/x')):
+        load = service_pb2.RepositoryModelLoadRequest(model_name=f'brought{number % 2}')
+        load.parameters['config'].string_param = '{}'
+        load.parameters[f'file:{path}'].bytes_param = bytes(16 * MIB)
+        orders.append(load)
+    while not stop.is_set():
+        for message in orders:
+            ask(connection, LOAD, message, at_once=8)
+
+
+# Those that are made at the address of operators.
+OPERATORS = (operators_orders, brought_models)
+
 ATTACKS = [unread_streams, small_requests_on_a_stream, half_messages_on_streams, cancelled_streams, answers_without_end,
            errors_without_end, unread_reflection, registrations, shrinking_regions, settings, health_watches,
-           operators_orders]
+           *OPERATORS]

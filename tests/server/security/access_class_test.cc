@@ -19,7 +19,7 @@ TEST(AccessClassTest, EveryRpcHasOne) {
     ASSERT_GT(file->service_count(), 0);
     for (int i = 0; i < file->service_count(); ++i) {
       for (int j = 0; j < file->service(i)->method_count(); ++j) {
-        const std::string name = Concat("//", file->service(i)->full_name(), "/", file->service(i)->method(j)->name());
+        const std::string name = Concat("/", file->service(i)->full_name(), "/", file->service(i)->method(j)->name());
         EXPECT_TRUE(FindAccessRule(name).has_value()) << name << " can be called by nobody";
       }
     }
@@ -27,7 +27,7 @@ TEST(AccessClassTest, EveryRpcHasOne) {
 }
 
 TEST(AccessClassTest, NothingElseHasOne) {
-  for (const char* name : {"", "/", "ModelInfer", "/inference.GRPCInferenceService/ModelInfe", "/metrics/",
+  for (const char* name : {"", "//", "ModelInfer", "/inference.GRPCInferenceService/ModelInfe", "/metrics/",
                            "/inference.GRPCInferenceService/ModelInferX", "/inference.GRPCInferenceService/"}) {
     EXPECT_FALSE(FindAccessRule(name).has_value()) << name;
   }
