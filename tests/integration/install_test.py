@@ -1,0 +1,109 @@
+"""What `cmake --install` installs: all of it, nothing that tells of the build, and a client library that others can use."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, ROOT, SANITIZED
+
+CACHE = (BUILD / 'CMakeCache.txt').read_text()
+HAS_CUDA = (BUILD / 'bin' / 'libswizzle_cuda.so').exists()
+NUMBERS = [str(number) for number in range(16)]
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope='module')
+def installed(tmp_path_factory):
+    """A prefix that everything is installed into, and that is then moved: nothing may name where it was."""
+    folder = tmp_path_factory.mktemp('install')
+    run('cmake', '--install', BUILD, '--prefix', folder / 'first')
+    return (folder / 'first').rename(folder / 'moved')
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob('*') if path.is_file())
+
+
+@pytest.fixture(scope='module')
+def libdir(installed):
+    return next(installed.rglob('libswizzle_client.a')).parent
+
+
+def test_programs_libraries_headers_and_pages_are_installed(installed, libdir):
+    names = {str(path.relative_to(installed)) for path in files_of(installed)}
+    lib = libdir.relative_to(installed)
+    expected = {'bin/swizzle-server', 'bin/swizzle', 'bin/swizzle-pack', f'{lib}/libswizzle_client.a',
+                f'{lib}/pkgconfig/swizzle-client.pc', f'{lib}/cmake/Swizzle/SwizzleConfig.cmake',
+                f'{lib}/cmake/Swizzle/SwizzleConfigVersion.cmake', f'{lib}/cmake/Swizzle/SwizzleTargets.cmake',
+                'include/swizzle/client/client.h', 'include/swizzle/client/tensor.h',
+                'share/doc/swizzle-server/README.md', 'share/doc/swizzle-server/copyright'}
+    expected |= {'lib/swizzle/libswizzle_cuda.so', 'share/doc/swizzle-cuda/copyright'} if HAS_CUDA else set()
+    assert expected <= names
+    code = {name for name in names if not name.startswith('share/') and '/cmake/' not in name}
+    assert code == {name for name in expected if not name.startswith('share/') and '/cmake/' not in name}
+
+
+def test_nothing_that_is_installed_names_the_build(installed):
+    texts = [path for path in files_of(installed) if path.suffix in ('.cmake', '.pc', '.h', '.md', '.cc')]
+    assert len(texts) > 8
+    for path in texts:
+        text = path.read_text()
+        assert str(BUILD) not in text and str(ROOT) not in text and str(installed.parent) not in text, path
+    binaries = [path for path in files_of(installed) if path.parent.name == 'bin' or path.suffix == '.so']
+    assert len(binaries) >= 3
+    for path in binaries:
+        assert not re.search(r'RPATH|RUNPATH', run('readelf', '--dynamic', path)), path
+        if 'CMAKE_BUILD_TYPE:STRING=Release\n' in CACHE:
+            assert str(ROOT).encode() not in path.read_bytes(), path
+
+
+def test_components_are_apart(tmp_path, installed):
+    """No file is in two components, and together they are everything."""
+    packages = ['server', 'tools', 'client-dev', *(['cuda'] if HAS_CUDA else [])]
+    names = []
+    for component in packages:
+        run('cmake', '--install', BUILD, '--prefix', tmp_path / component, '--component', component)
+        names += [str(path.relative_to(tmp_path / component)) for path in files_of(tmp_path / component)]
+    assert sorted(names) == [str(path.relative_to(installed)) for path in files_of(installed)]
+
+
+def test_installed_programs_run(installed):
+    for name in ('swizzle-server', 'swizzle', 'swizzle-pack'):
+        assert name in run(installed / 'bin' / name, '--help')
+
+
+@pytest.mark.skipif(SANITIZED, reason='what links the library would have to be sanitized, too')
+@pytest.mark.parametrize('way', ('find_package', 'pkg-config'))
+def test_a_program_uses_the_installed_client(way, installed, libdir, tmp_path, repository, start):
+    example = next(installed.rglob('infer.cc')).parent
+    environment = {**os.environ, 'PKG_CONFIG_PATH': str(libdir / 'pkgconfig')}
+    if way == 'find_package':
+        run('cmake', '-S', example, '-B', tmp_path / 'build', f'-DCMAKE_PREFIX_PATH={installed}')
+        run('cmake', '--build', tmp_path / 'build')
+        infer = tmp_path / 'build' / 'infer'
+    else:
+        infer = tmp_path / 'infer'
+        flags = run('pkg-config', '--cflags', '--libs', 'swizzle-client', env=environment).split()
+        run('g++', '-std=c++20', example / 'infer.cc', *flags, '-o', infer)
+    server = start(repository.identity())
+    assert run(infer, server.grpc, 'identity', *NUMBERS) == f'OUTPUT0 [1,16]: {" ".join(NUMBERS)}\n'
+    refused = subprocess.run([infer, server.grpc, 'identity', '1'], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1 and 'INPUT0' in refused.stderr
+
+
+@pytest.mark.skipif(SANITIZED, reason='the same library')
+def test_another_version_is_not_found(installed, tmp_path):
+    (tmp_path / 'CMakeLists.txt').write_text(
+        'cmake_minimum_required(VERSION 3.25)\nproject(newer LANGUAGES NONE)\nfind_package(Swizzle 99.0 REQUIRED)\n')
+    result = subprocess.run(['cmake', '-S', tmp_path, '-B', tmp_path / 'build', f'-DCMAKE_PREFIX_PATH={installed}'],
+                            capture_output=True, text=True, timeout=60)
+    assert result.returncode != 0 and 'version: 0.1' in result.stderr
