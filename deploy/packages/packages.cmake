@@ -16,3 +16,75 @@ foreach(component ${SWIZZLE_PACKAGES})
 endforeach()
 install(FILES README.md SECURITY.md DESTINATION ${docs_of_server} COMPONENT server)
 install(DIRECTORY client/example/ DESTINATION ${docs_of_client-dev}/examples COMPONENT client-dev)
+
+install(FILES deploy/packages/swizzle-server.service DESTINATION lib/systemd/system COMPONENT server)
+if(SWIZZLE_HAS_CUDA)
+  install(FILES deploy/packages/gpus.conf DESTINATION lib/systemd/system/swizzle-server.service.d COMPONENT cuda)
+endif()
+
+# Debian packages, by `cpack` in the build folder; deploy/build-packages is how to get them.
+set(SWIZZLE_PACKAGE_MAINTAINER "Swizzle <root@localhost>" CACHE STRING "Who answers for the Debian packages")
+find_package(gRPC CONFIG REQUIRED)
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME swizzle)
+set(CPACK_PACKAGE_CONTACT ${SWIZZLE_PACKAGE_MAINTAINER})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL ${SWIZZLE_PACKAGES})
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+    WORLD_EXECUTE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/stage.cmake)
+foreach(component ${SWIZZLE_PACKAGES})
+  string(TOUPPER ${component} upper)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package_of_${component}})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION science)
+  set(CPACK_COMPONENT_${upper}_GROUP ${component})
+endforeach()
+
+# From the libraries that programs link to.
+set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+
+set(scripts ${CMAKE_CURRENT_LIST_DIR})
+set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
+set(CPACK_DEBIAN_CUDA_PACKAGE_CONTROL_EXTRA ${scripts}/postinst)
+
+# Code that protobuf and gRPC generated, and inline functions of Abseil, fit the releases that they were built with.
+function(swizzle_of_release out package version components)
+  string(REGEX MATCHALL "[0-9]+" numbers ${version})
+  list(SUBLIST numbers 0 ${components} numbers)
+  list(JOIN numbers . least)
+  list(POP_BACK numbers last)
+  math(EXPR next "${last} + 1")
+  list(APPEND numbers ${next})
+  list(JOIN numbers . most)
+  set(${out} "${package} (>= ${least}), ${package} (<< ${most}~)" PARENT_SCOPE)
+endfunction()
+swizzle_of_release(needs_absl libabsl-dev ${absl_VERSION} 1)
+swizzle_of_release(needs_grpc libgrpc++-dev ${gRPC_VERSION} 2)
+swizzle_of_release(needs_protobuf libprotobuf-dev ${Protobuf_VERSION} 2)
+set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS "${needs_absl}, ${needs_grpc}, ${needs_protobuf}")
+set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS swizzle-tools)
+
+set(CPACK_DEBIAN_SERVER_DESCRIPTION
+    "It serves ONNX models over gRPC by the Open Inference Protocol, keeps weights compressed, and runs each layer on
+the kernel that was measured fastest, sparse or dense.")
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION
+    "swizzle asks a server, and measures it; swizzle-pack prunes, inspects, quantises and packs models.")
+set(CPACK_DEBIAN_CLIENT-DEV_DESCRIPTION "The client library in C++: an archive, headers, and what CMake and pkg-config ask.")
+set(CPACK_DEBIAN_CUDA_DESCRIPTION
+    "The module by which swizzle-server and swizzle-pack use NVIDIA's GPUs. CUDA's libraries are NVIDIA's to install.")
+if(SWIZZLE_HAS_CUDA)
+  # NVIDIA's libraries may be of no package, which dpkg-shlibdeps does not bear; the others are the server's, too.
+  string(REPLACE . - cuda_release "${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "swizzle-server (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS
+      "libcublas-${cuda_release}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
+endif()
+include(CPack)

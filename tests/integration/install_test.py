@@ -1,9 +1,7 @@
 """What `cmake --install` installs: all of it, nothing that tells of the build, and a client library that others can use."""
 
 import os
-import pathlib
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -45,8 +43,11 @@ def test_programs_libraries_headers_and_pages_are_installed(installed, libdir):
                 f'{lib}/pkgconfig/swizzle-client.pc', f'{lib}/cmake/Swizzle/SwizzleConfig.cmake',
                 f'{lib}/cmake/Swizzle/SwizzleConfigVersion.cmake', f'{lib}/cmake/Swizzle/SwizzleTargets.cmake',
                 'include/swizzle/client/client.h', 'include/swizzle/client/tensor.h',
-                'share/doc/swizzle-server/README.md', 'share/doc/swizzle-server/copyright'}
-    expected |= {'lib/swizzle/libswizzle_cuda.so', 'share/doc/swizzle-cuda/copyright'} if HAS_CUDA else set()
+                'lib/systemd/system/swizzle-server.service', 'share/doc/swizzle-server/README.md',
+                'share/doc/swizzle-server/copyright'}
+    if HAS_CUDA:
+        expected |= {'lib/swizzle/libswizzle_cuda.so', 'lib/systemd/system/swizzle-server.service.d/gpus.conf',
+                     'share/doc/swizzle-cuda/copyright'}
     assert expected <= names
     code = {name for name in names if not name.startswith('share/') and '/cmake/' not in name}
     assert code == {name for name in expected if not name.startswith('share/') and '/cmake/' not in name}

@@ -20,7 +20,7 @@ import kustomize
 from conftest import ROOT, START_SECONDS, STOP_SECONDS, program, wait_until
 
 PAGES = ['README.md', 'model_loader/pack/README.md']
-LONG_COMMANDS = {'./deploy/quickstart', './tests/run'}
+LONG_COMMANDS = {'./deploy/build-packages', './deploy/quickstart', './tests/run'}
 BLOCK_SECONDS = 300
 
 
