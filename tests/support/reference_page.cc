@@ -40,6 +40,16 @@ std::string FlagRow(const std::string& flag, const std::string& meaning) {
   return row + " |\n";
 }
 
+// Whether the next line is what a flag means. Leaves it to be read.
+bool MeaningFollows(std::istringstream& lines) {
+  const std::streampos here = lines.tellg();
+  std::string line;
+  std::getline(lines, line);
+  lines.clear();
+  lines.seekg(here);
+  return line.starts_with("   ");
+}
+
 }  // namespace
 
 void ExpectPage(const std::string& path, const std::string& text) {
@@ -54,7 +64,7 @@ void ExpectPage(const std::string& path, const std::string& text) {
 }
 
 std::string FlagTable(const std::string& help) {
-  // Meanings stand in one column, on the flag's line or on the next.
+  // Meanings stand in one column, on the flag's line or, where that is too long, on the next.
   const size_t help_flag = help.find("  -h,--help ");
   EXPECT_NE(help_flag, std::string::npos) << help;
   const size_t column = help.find("Print this", help_flag) - help_flag;
@@ -62,9 +72,9 @@ std::string FlagTable(const std::string& help) {
   std::istringstream lines(help.substr(0, help.find("\nSubcommands:")));
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  ")) continue;
-    const bool on_one_line = line.size() > column && line.substr(column - 2, 2) == "  ";
-    if (line[2] != ' ') flag = line.substr(2, on_one_line ? column - 2 : std::string::npos);
-    if (flag.size() + 2 == line.size()) continue;
+    const bool is_alone = MeaningFollows(lines);
+    if (line[2] != ' ') flag = line.substr(2, is_alone ? std::string::npos : column - 2);
+    if (is_alone) continue;
     flag.erase(flag.find_last_not_of(' ') + 1);
     table += FlagRow(flag, line.substr(column));
   }
