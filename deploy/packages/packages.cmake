@@ -22,6 +22,25 @@ if(SWIZZLE_HAS_CUDA)
   install(FILES deploy/packages/gpus.conf DESTINATION lib/systemd/system/swizzle-server.service.d COMPONENT cuda)
 endif()
 
+# Man pages and completions, of the pages of flags.
+function(swizzle_flags_page program page component)
+  set(man ${PROJECT_BINARY_DIR}/packages/${program}.1)
+  set(completion ${PROJECT_BINARY_DIR}/packages/${program})
+  set(script ${PROJECT_SOURCE_DIR}/deploy/packages/flags_page.cmake)
+  add_custom_command(
+    OUTPUT ${man} ${completion}
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=${program} -DPAGE=${PROJECT_SOURCE_DIR}/${page} -DVERSION=${PROJECT_VERSION}
+            -DMAN=${man} -DCOMPLETION=${completion} -P ${script}
+    DEPENDS ${page} ${script}
+    VERBATIM)
+  add_custom_target(${program}-page ALL DEPENDS ${man} ${completion})
+  install(FILES ${man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
+  install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT ${component})
+endfunction()
+swizzle_flags_page(swizzle-server server/FLAGS.md server)
+swizzle_flags_page(swizzle client/FLAGS.md tools)
+swizzle_flags_page(swizzle-pack model_loader/pack/FLAGS.md tools)
+
 # Debian packages, by `cpack` in the build folder; deploy/build-packages is how to get them.
 set(SWIZZLE_PACKAGE_MAINTAINER "Swizzle <root@localhost>" CACHE STRING "Who answers for the Debian packages")
 find_package(gRPC CONFIG REQUIRED)

@@ -44,7 +44,8 @@ def test_programs_libraries_headers_and_pages_are_installed(installed, libdir):
                 f'{lib}/cmake/Swizzle/SwizzleConfigVersion.cmake', f'{lib}/cmake/Swizzle/SwizzleTargets.cmake',
                 'include/swizzle/client/client.h', 'include/swizzle/client/tensor.h',
                 'lib/systemd/system/swizzle-server.service', 'share/doc/swizzle-server/README.md',
-                'share/doc/swizzle-server/copyright'}
+                'share/doc/swizzle-server/copyright', 'share/man/man1/swizzle-server.1', 'share/man/man1/swizzle.1',
+                'share/man/man1/swizzle-pack.1', 'share/bash-completion/completions/swizzle'}
     if HAS_CUDA:
         expected |= {'lib/swizzle/libswizzle_cuda.so', 'lib/systemd/system/swizzle-server.service.d/gpus.conf',
                      'share/doc/swizzle-cuda/copyright'}

@@ -1,5 +1,6 @@
 """The Debian packages of this build: what is in them, what they need, and that what they start serves."""
 
+import gzip
 import json
 import re
 import shlex
@@ -76,7 +77,8 @@ def test_packages_hold_what_is_theirs(packages):
                 owners.setdefault(file, []).append(name)
     assert {file: names for file, names in owners.items() if len(names) > 1} == {}
     for program, name in PROGRAMS.items():
-        assert owners[f'usr/bin/{program}'] == [name]
+        assert owners[f'usr/bin/{program}'] == owners[f'usr/share/man/man1/{program}.1.gz'] == [name]
+        assert owners[f'usr/share/bash-completion/completions/{program}'] == [name]
     assert owners[UNIT] == owners['etc/default/swizzle-server'] == ['swizzle-server']
     assert 'var/lib/swizzle/models/' in contents(packages['swizzle-server'])
     if HAS_CUDA:
@@ -191,6 +193,12 @@ def test_tools_work_from_where_they_are_unpacked(root, tmp_path):
     model = ROOT / 'deploy/models/mobilenet_v1_fashion_sparse90.onnx'
     run(root / 'usr/bin/swizzle-pack', 'pack', model, tmp_path / 'model.swz')
     assert (tmp_path / 'model.swz').stat().st_size > 1000
+
+
+def test_pages_are_compressed_as_gzip_does(root):
+    for program in PROGRAMS:
+        with gzip.open(root / f'usr/share/man/man1/{program}.1.gz', 'rt') as page:
+            assert f'.TH "{program.upper()}" 1'.replace('-', r'\-') in page.read()
 
 
 @pytest.mark.parametrize('arguments, message', (

@@ -50,6 +50,17 @@ bool MeaningFollows(std::istringstream& lines) {
   return line.starts_with("   ");
 }
 
+// What a program or command is for: the first line of its help.
+std::string Summary(const std::string& help) { return help.substr(0, help.find('\n')) + "\n\n"; }
+
+// What stands below the flags and commands, as it is; else empty.
+std::string Footer(const std::string& help) {
+  const size_t last_entry = help.rfind("\n  ");
+  const size_t begin = help.find_first_not_of('\n', help.find('\n', last_entry + 1));
+  if (begin == std::string::npos) return "";
+  return "\n```text\n" + help.substr(begin, help.find_last_not_of('\n') + 1 - begin) + "\n```\n";
+}
+
 }  // namespace
 
 void ExpectPage(const std::string& path, const std::string& text) {
@@ -81,15 +92,22 @@ std::string FlagTable(const std::string& help) {
   return table;
 }
 
+std::string FlagsPage(const std::string& program, const std::string& help) {
+  return "# Flags of " + program + "\n\n" + Summary(help) + "`" + program +
+         " --help` prints the same; a test holds this page.\n\n" + FlagTable(help) + Footer(help);
+}
+
 std::string CommandPage(const std::string& tool, const std::vector<std::string>& commands,
                         const std::function<std::string(const std::vector<std::string>& arguments)>& help) {
-  std::string page =
-      "# Flags of " + tool + "\n\n`" + tool + " COMMAND --help` prints the same; a test holds this page.\n";
-  page += "\nFor all commands:\n\n" + FlagTable(help({"--help"}));
+  const std::string all = help({"--help"}), footer = Footer(all);
+  std::string page = "# Flags of " + tool + "\n\n" + Summary(all) + "`" + tool +
+                     " COMMAND --help` prints the same; a test holds this page.\n\nFor all commands:\n\n" +
+                     FlagTable(all) + footer;
   for (const std::string& command : commands) {
     const std::string text = help({command, "--help"});
     page += "\n## " + tool + " ";
-    page += command + "\n\n" + text.substr(0, text.find('\n')) + "\n\n" + FlagTable(text);
+    page += command + "\n\n" + Summary(text) + FlagTable(text);
+    if (Footer(text) != footer) page += Footer(text);
   }
   return page;
 }

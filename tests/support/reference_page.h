@@ -15,8 +15,11 @@ void ExpectPage(const std::string& path, const std::string& text);
 // What --help printed of arguments and flags, as a table. Fails where a line is not understood.
 std::string FlagTable(const std::string& help);
 
-// The page of a tool with commands: of each, what it does, and its table. `help` gives what the tool prints for its
-// arguments.
+// The page of a program without commands: what it is for, its table, and what its help says below that. Man pages and
+// completions are made of such pages (deploy/packages/man_page.cmake).
+std::string FlagsPage(const std::string& program, const std::string& help);
+
+// The page of a tool with commands: likewise of each. `help` gives what the tool prints for its arguments.
 std::string CommandPage(const std::string& tool, const std::vector<std::string>& commands,
                         const std::function<std::string(const std::vector<std::string>& arguments)>& help);
 
