@@ -87,7 +87,8 @@ endfunction()
 swizzle_of_release(needs_absl libabsl-dev ${absl_VERSION} 1)
 swizzle_of_release(needs_grpc libgrpc++-dev ${gRPC_VERSION} 2)
 swizzle_of_release(needs_protobuf libprotobuf-dev ${Protobuf_VERSION} 2)
-set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS "${needs_absl}, ${needs_grpc}, ${needs_protobuf}")
+# Debian's find_package(gRPC) wants the compilers' plugins to be there, too.
+set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS "${needs_absl}, ${needs_grpc}, ${needs_protobuf}, protobuf-compiler-grpc")
 set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS swizzle-tools)
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import BUILD, ROOT, SANITIZED
 
 CACHE = (BUILD / 'CMakeCache.txt').read_text()
-HAS_CUDA = (BUILD / 'bin' / 'libswizzle_cuda.so').exists()
+HAS_CUDA = re.search(r'CPACK_COMPONENTS_ALL ".*;cuda"', (BUILD / 'CPackConfig.cmake').read_text()) is not None
 NUMBERS = [str(number) for number in range(16)]
 
 
