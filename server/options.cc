@@ -74,6 +74,11 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->type_name("HOST:PORT")
       ->capture_default_str()
       ->check(CheckGrpcAddress);
+  app.add_option(
+         "--http-address", options.http_address,
+         "Where the protocol is served over HTTP, too (Triton's clients expect port 8000); nowhere unless given")
+      ->type_name("HOST:PORT")
+      ->check(CheckAddress);
   app.add_option("--metrics-address", options.metrics_address, "Where /metrics, /livez, /readyz and /startupz listen")
       ->type_name("HOST:PORT")
       ->capture_default_str()
@@ -89,8 +94,9 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->type_name("DEVICE")
       ->capture_default_str()
       ->check(CheckDevice);
-  app.add_option("--port-file", options.port_file,
-                 "Write {\"grpc\": N, \"metrics\": N} here when ready, and \"control\", where there is one")
+  app.add_option(
+         "--port-file", options.port_file,
+         "Write {\"grpc\": N, \"metrics\": N} here when ready, and \"http\" and \"control\", where there are such")
       ->type_name("FILE");
 }
 
@@ -99,9 +105,10 @@ void AddSecurity(CLI::App& app, ServerOptions& options) {
   const auto add = [&](const char* flag, std::filesystem::path& file, const char* text) {
     return app.add_option(flag, file, text)->type_name("FILE");
   };
-  auto* const certificate = add("--tls-cert", options.tls.certificate,
-                                "Serve gRPC over TLS, with this certificate, those between it and its authority behind "
-                                "it; PEM, read again when it changes");
+  auto* const certificate =
+      add("--tls-cert", options.tls.certificate,
+          "Serve gRPC and HTTP over TLS, with this certificate, those between it and its authority behind "
+          "it; PEM, read again when it changes");
   auto* const key = add("--tls-key", options.tls.key, "Its private key; likewise");
   certificate->needs(key);
   key->needs(certificate);
@@ -266,7 +273,8 @@ void AddServerLimits(CLI::App& app, RpcLimits& limits, SecondsFlags& seconds) {
               "Silence, after which a client is asked whether it is there; 0: never");
   seconds.Add("--min-ping-interval", limits.min_ping_interval, 0.001,
               "Least time between a client's pings without calls; who pings more is disconnected");
-  seconds.Add("--handshake-timeout", limits.handshake_timeout, 0.001, "Time for a new connection to begin as HTTP/2");
+  seconds.Add("--handshake-timeout", limits.handshake_timeout, 0.001,
+              "Time for a new connection to begin as HTTP/2, and, over HTTP, for the head of a request");
 }
 
 // What is told of requests.

@@ -49,13 +49,14 @@ constexpr int kLeastFiles = 24;
 // Threads that it starts before it has models: gRPC's, of which some wait for calls and some for its own work, and
 // those of this server.
 int ThreadsToStart(const ServerOptions& options) {
-  constexpr int kOfGrpc = 6, kOurs = 12, kToLoad = 3, kToTakeOrders = 2;
+  constexpr int kOfGrpc = 6, kOurs = 12, kToLoad = 3, kToTakeOrders = 2, kOfHttp = 9;
   const int64_t processors = sysconf(_SC_NPROCESSORS_CONF);
   const int64_t for_calls = std::clamp<int64_t>(processors / 2, 2, 16),
                 for_work = std::clamp<int64_t>(processors, 2, 32);
   const int loading = options.model_control == ModelControl::kNone ? 0 : kToLoad;
   const int orders = options.control_address.empty() ? 0 : kToTakeOrders;
-  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + kSpareThreads;
+  const int http = options.http_address.empty() ? 0 : kOfHttp;
+  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + http + kSpareThreads;
 }
 
 // A lost GPU is left out.
@@ -76,6 +77,7 @@ Status WritePortFile(const std::filesystem::path& file, const Server& server) {
   const std::filesystem::path part = file.string() + ".part";
   std::ofstream out(part);
   nlohmann::json ports = {{"grpc", server.grpc_port()}, {"metrics", server.metrics_port()}};
+  if (server.http_port() != 0) ports["http"] = server.http_port();
   if (server.control_port() != 0) ports["control"] = server.control_port();
   out << ports.dump() << "\n";
   out.close();
@@ -186,7 +188,9 @@ Status Server::Listen(const ServerOptions& options) {
   metrics_->SetLive(true);
   health_.SetServing(kLivenessService, true);
   PublishHealthOfAll(false);
-  const RpcLimits limits = Settle(options.rpc, MemoryLimitOf(options), RaiseFileLimit());
+  const int64_t files = RaiseFileLimit();
+  const RpcLimits limits =
+      Settle(options.rpc, MemoryLimitOf(options), options.http_address.empty() ? files : files / 2);
   service_ = std::make_unique<InferenceService>(limits);
   service_->AskAboutModels(*authorization_);
   if (limits.shares_device_memory) {
@@ -209,6 +213,7 @@ Status Server::Listen(const ServerOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(grpc_, GrpcListener::Start(options.grpc_address, limits, services, closed,
                                                       {certificates_.get(), {authorization_.get()}}));
   SWIZZLE_RETURN_IF_ERROR(ListenForOrders(options, limits));
+  if (!options.http_address.empty()) SWIZZLE_RETURN_IF_ERROR(ListenForHttp(options.http_address, limits));
   memory_limit_ = MemoryLimitOf(options);
   if (options.response_cache_bytes > 0) {
     response_cache_ = std::make_shared<ResponseCache>(options.response_cache_bytes);
@@ -240,17 +245,6 @@ void Server::StartSampling(const SamplingOptions& options) {
   metrics_->ShowSampled([this] { return sampler_ == nullptr ? SampledCounts() : sampler_->counts(); });
 }
 
-Status Server::ListenForOrders(const ServerOptions& options, const RpcLimits& limits) {
-  if (options.control_address.empty()) return absl::OkStatus();
-  control_service_ = std::make_unique<ControlService>(*service_, options.allow_load_overrides);
-  SWIZZLE_ASSIGN_OR_RETURN(
-      control_, GrpcListener::Start(options.control_address, ControlLimits(limits, options.allow_load_overrides),
-                                    {control_service_.get(), &health_}, nullptr,
-                                    {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
-  Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
-  return absl::OkStatus();
-}
-
 Status Server::OpenRepository(const ServerOptions& options, const std::function<bool()>& stop) {
   RepositoryOptions repository;
   repository.directories = options.model_repositories;
@@ -265,7 +259,8 @@ Status Server::OpenRepository(const ServerOptions& options, const std::function<
   repository.pin_threads = options.pin_threads;
   const RpcLimits& limits = service_->calls().limits;
   repository.memory = {.limit = memory_limit_,
-                       .requests = limits.max_inflight_bytes + limits.transport_bytes + options.response_cache_bytes};
+                       .requests = limits.max_inflight_bytes + limits.transport_bytes * (http_ == nullptr ? 1 : 2) +
+                                   options.response_cache_bytes};
   repository.response_cache = response_cache_;
   repository.most_of_runs = options.max_run_bytes;
   repository.plan.threads = ThreadsOf(options);

@@ -21,9 +21,11 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "server/credential_watch.h"
 #include "server/device_watch.h"
+#include "server/http/http_server.h"
 #include "server/memory/memory_trim.h"
 #include "server/options.h"
 #include "server/repository/model_repository.h"
+#include "server/rest/rest_service.h"
 #include "server/rpc/call_watch.h"
 #include "server/rpc/connection_ends.h"
 #include "server/rpc/control_service.h"
@@ -62,6 +64,7 @@ class Server {
 
   int grpc_port() const { return grpc_->port(); }
   int metrics_port() const { return metrics_->port(); }
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }           // 0: there is none
   int control_port() const { return control_ == nullptr ? 0 : control_->port(); }  // 0: there is none
   const ModelRepository& repository() const { return *repository_; }
   const Metrics& metrics() const { return *metrics_; }
@@ -83,6 +86,7 @@ class Server {
               const std::function<bool()>& stop);
   Status ReadCredentials(const ServerOptions& options);
   Status Listen(const ServerOptions& options);
+  Status ListenForHttp(const std::string& address, const RpcLimits& limits);
   Status ListenForOrders(const ServerOptions& options, const RpcLimits& limits);
   Status OpenRepository(const ServerOptions& options, const std::function<bool()>& stop);
   Status LoadModels(const ServerOptions& options, const std::function<void()>& before_serving,
@@ -120,6 +124,8 @@ class Server {
   std::unique_ptr<DeviceWatch> watch_;     // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;     // after the services that it calls, and who hears of closed connections
   std::unique_ptr<GrpcListener> control_;  // likewise
+  std::unique_ptr<RestService> rest_;      // null, as http_, where there is no HTTP
+  std::unique_ptr<HttpServer> http_;       // likewise
   bool says_goaway_ = true;
   std::unique_ptr<CallWatch> call_watch_;
   std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published

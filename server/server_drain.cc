@@ -46,6 +46,7 @@ void Server::Drain(const StepLimit& limit) {
   watch_ = nullptr;
   AnnounceShutdown();
   service_->RefuseInferences();
+  if (http_ != nullptr) http_->Drain();
   if (repository_ != nullptr) repository_->StopLoading();
   const bool told = says_goaway_ && SendGoaways(grpc_->server());
   if (repository_ != nullptr) repository_->Drain(requests_end);
@@ -55,6 +56,7 @@ void Server::Drain(const StepLimit& limit) {
   if (repository_ != nullptr) repository_->AwaitTuner(kTunerTime);
   // Only now, since probes connect anew each time.
   grpc_->StopAccepting();
+  if (http_ != nullptr) http_->Shutdown();
   limit(kMostFarewell, kDrained);
   if (told && SendGoaways(grpc_->server())) {
     const Instant leave = Clock::Real().Now() + kFarewell;

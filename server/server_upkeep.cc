@@ -3,7 +3,6 @@
 #include "kernels/cpu/runtime/start_threads.h"
 #include "kernels/measure/loop_clock.h"
 #include "server/memory/memory_trim.h"
-#include "server/rpc/call_load.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/status_json.h"
 #include "server/server.h"
@@ -21,35 +20,6 @@ constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterv
 constexpr int kGreedRest = 9;
 
 }  // namespace
-
-ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
-  const InferCalls& calls = service_->calls();
-  const ConnectionAcceptor::Counts connections = grpc_->connections();
-  const ChannelzCalls of_grpc = CountCalls();
-  const auto repository = calls.repository();
-  const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
-  const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
-  const int64_t cache_limit = response_cache_ == nullptr ? 0 : response_cache_->limit();
-  return {.calls = LoadOf(calls),
-          .connections = connections.open,
-          .connections_limit = calls.limits.max_connections,
-          .accepted = connections.accepted,
-          .refused_limit = connections.refused_limit,
-          .refused_files = connections.refused_files,
-          .ended_greedy = connections.ended - slow_senders_ended_,
-          .ended_slow = slow_senders_ended_,
-          .connections_ended = connection_ends_->counts(),
-          .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
-          .transport_bytes_limit = calls.limits.transport_bytes,
-          .memory_limit = memory_limit_,
-          .memory_promised = {to_models, calls.limits.max_inflight_bytes + calls.limits.transport_bytes + cache_limit},
-          .run_bytes = runs.held,
-          .run_bytes_limit = runs.limit,
-          .response_cache_bytes = response_cache_ == nullptr ? 0 : response_cache_->bytes(),
-          .response_cache_limit = cache_limit,
-          .memory_trims = trim.trims(),
-          .credentials = credential_watch_->load()};
-}
 
 void Server::StartUpkeep() {
   auto trim = std::make_shared<MemoryTrim>([this] { return service_->calls().inflight.held(); });

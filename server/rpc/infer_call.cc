@@ -1,7 +1,6 @@
 #include "server/rpc/infer_call.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -9,9 +8,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "server/libraries/versions.h"
 #include "server/model/prepared_request.h"
-#include "server/rpc/admission.h"
 #include "server/rpc/classification.h"
-#include "server/rpc/request_headers.h"
 #include "server/rpc/wire_convert.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
@@ -24,14 +21,7 @@ using google::protobuf::io::ZeroCopyInputStream;
 // What a thread of gRPC's reads by itself, at about 1 GB/s.
 constexpr int64_t kMostInlineBytes = 1 << 20;
 
-// gRPC keeps the deadline by the monotonic clock as well, and turns it into wall time as it is asked.
-Instant DeadlineOf(const grpc::CallbackServerContext& context, Clock& clock) {
-  const std::chrono::system_clock::time_point deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return Instant::InfiniteFuture();
-  return clock.FromWall(absl::FromChrono(deadline));
-}
-
-// A connection by what gRPC calls its other end. Two may have the same number: then they share what one may have.
+// A connection by what its other end is called. Two may have the same number: then they share what one may have.
 uint64_t NumberOf(const std::string& peer) { return std::max<uint64_t>(std::hash<std::string>()(peer), 1); }
 
 void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
@@ -56,9 +46,9 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       shared_memory(all_limits.shared_memory_prefix, all_limits.shared_memory_bytes),
       decoders(Decoders()) {}
 
-CallUnderWay::CallUnderWay(InferCalls& calls, const grpc::CallbackServerContext& context) : calls_(calls) {
+CallUnderWay::CallUnderWay(InferCalls& calls, absl::FunctionRef<std::string()> peer) : calls_(calls) {
   if (++calls_.under_way <= calls_.limits.max_streams) return;
-  unfinished_of_ = context.peer();
+  unfinished_of_ = peer();
   calls_.unfinished.Begin(unfinished_of_);
 }
 
@@ -67,10 +57,8 @@ CallUnderWay::~CallUnderWay() {
   if (!unfinished_of_.empty()) calls_.unfinished.End(unfinished_of_);
 }
 
-InferCall::InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-                     Carrier carrier)
+InferCall::InferCall(InferCalls& calls, const grpc::ByteBuffer& request, Carrier carrier)
     : calls_(calls),
-      context_(context),
       received_(request),
       start_(calls.clock.Now()),
       carrier_(carrier),
@@ -96,11 +84,11 @@ std::string InferCall::Id() const {
 
 Status InferCall::Begin() {
   if (calls_.sampler != nullptr) {
-    sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return HeaderOf(context_, name); });
+    sample_ = calls_.sampler->Begin(start_, [this](std::string_view name) { return Header(name); });
     if (sample_ != nullptr) sample_->streamed = carrier_.any_answers;
   }
   if (received_.wire_bytes() >= ConnectionBytes::kLeastCounted) {
-    connection_ = calls_.connections.Of(context_.peer());
+    connection_ = calls_.connections.Of(Peer());
     connection_->whole.fetch_add(received_.wire_bytes(), std::memory_order_relaxed);
   }
   SWIZZLE_RETURN_IF_ERROR(Hold(held_, received_.wire_bytes()));
@@ -129,7 +117,7 @@ void InferCall::Take() {
 // the end, however early the batcher is done.
 Status InferCall::Submit() {
   if (cancelled_.load()) return absl::CancelledError("the call was cancelled");
-  deadline_ = std::min(DeadlineOf(context_, calls_.clock), start_ + calls_.limits.max_deadline);
+  deadline_ = std::min(AskedDeadline(), start_ + calls_.limits.max_deadline);
   SWIZZLE_RETURN_IF_ERROR(Read());
   if (sample_ != nullptr) sample_->SetId(request_->id());
   if (calls_.refusing.load(std::memory_order_relaxed)) {
@@ -173,7 +161,7 @@ Status InferCall::Read() {
   request_bytes_ = std::max(survey.bytes, survey.parsed_bytes);
   SWIZZLE_RETURN_IF_ERROR(Hold(held_, request_bytes_));
   if (deadline_ <= start_) return absl::DeadlineExceededError("the request came after its deadline");
-  peer_ = NumberOf(context_.peer());
+  peer_ = NumberOf(Peer());
   SWIZZLE_RETURN_IF_ERROR(serving_->batcher->CheckRoom(peer_, deadline_));
   if (Status parsed = Parse(received_, survey.bytes, "ModelInferRequest", *request_); !parsed.ok()) {
     malformed_ = true;
@@ -196,7 +184,7 @@ Status InferCall::Read() {
 
 Status InferCall::CheckModel(std::string_view model) const {
   if (!calls_.authorization->limits_models()) return absl::OkStatus();
-  return calls_.authorization->CheckModel(model, ShownBy(context_));
+  return calls_.authorization->CheckModel(model, Shown());
 }
 
 StatusOr<MessageLimits> InferCall::LimitsFor(std::string_view model) {
@@ -220,7 +208,8 @@ StatusOr<WireSurvey> InferCall::Survey() {
   if (status.ok()) return survey;
   malformed_ = survey.malformed;
   if (malformed_) Count(calls_.refused.malformed);
-  if (survey.too_large) Count(calls_.refused.too_large);
+  too_large_ = survey.too_large;
+  if (too_large_) Count(calls_.refused.too_large);
   return status;
 }
 
@@ -229,7 +218,7 @@ Status InferCall::Hold(HeldOfAll& held, int64_t bytes) {
   const RpcLimits& limits = calls_.limits;
   bytes = std::max(bytes, carrier_.least_bytes);
   if (connection_ == nullptr && bytes >= ConnectionBytes::kLeastCounted) {
-    connection_ = calls_.connections.Of(context_.peer());
+    connection_ = calls_.connections.Of(Peer());
   }
   if (connection_ != nullptr && !held.connection.Hold(*connection_, bytes, limits.max_connection_inflight_bytes)) {
     return NoRoom("the connection", *connection_, limits.max_connection_inflight_bytes);

@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "kernels/base/mutex.h"
 #include "kernels/base/status.h"
 #include "proto/grpc_service.pb.h"
@@ -81,7 +82,8 @@ struct InferCalls {
 // Counts a call as under way, from its beginning until gRPC is done with it.
 class CallUnderWay {
  public:
-  CallUnderWay(InferCalls& calls, const grpc::CallbackServerContext& context);
+  // `peer` names the connection.
+  CallUnderWay(InferCalls& calls, absl::FunctionRef<std::string()> peer);
   ~CallUnderWay();
   CallUnderWay(const CallUnderWay&) = delete;
   CallUnderWay& operator=(const CallUnderWay&) = delete;
@@ -135,9 +137,17 @@ class InferCall : private AnswerSink, private RequestBudget {
     bool any_answers = false;  // a stream, which takes any number of answers, rather than one
   };
 
-  // `context` and `request` outlive this.
-  InferCall(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request, Carrier carrier);
+  // `request` outlives this.
+  InferCall(InferCalls& calls, const grpc::ByteBuffer& request, Carrier carrier);
   ~InferCall() override = default;
+
+  // Who brings it, and what came beside the message. The connection, as no other is called:
+  virtual std::string Peer() const = 0;
+  // The first header of that name, which is in lower case; empty where there is none. Not for two threads at once.
+  virtual std::string_view Header(std::string_view name) const = 0;
+  // The one header "authorization"; empty for none, or several.
+  virtual std::string_view Shown() const = 0;
+  virtual Instant AskedDeadline() const = 0;
 
   // Keeps the bytes of an answer, which it may take out of `message`, and what it holds until it is sent: null where
   // the request's own accounts have it.
@@ -145,13 +155,13 @@ class InferCall : private AnswerSink, private RequestBudget {
   // The request is over, exactly once, and counted. The last thing done with it.
   virtual void End(const Status& status) = 0;
 
-  // Whether what came is no message of the protocol. Once it has ended.
+  // Whether what came is no message of the protocol, or beyond a limit on its size. Once it has ended.
   bool malformed() const { return malformed_; }
+  bool too_large() const { return too_large_; }
   // The request's id, as far as it can be read. Until an answer is written.
   std::string Id() const;
 
   InferCalls& calls_;
-  grpc::CallbackServerContext& context_;
 
  private:
   const ModelSpec& spec() const { return serving_->model->spec(); }
@@ -196,7 +206,7 @@ class InferCall : private AnswerSink, private RequestBudget {
   std::vector<RequestedOutput> outputs_;
   std::unique_ptr<SampledRequest> sample_;   // null: it is neither logged nor traced
   std::vector<SharedBytes> shared_outputs_;  // of outputs_; empty where none is in shared memory
-  bool parsed_ = false, malformed_ = false;
+  bool parsed_ = false, malformed_ = false, too_large_ = false;
   bool marks_final_ = false;        // DecodedInfer's
   bool begun_ = false;              // there was an answer of many
   Status emitted_;                  // what was wrong with one of them

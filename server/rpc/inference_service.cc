@@ -57,10 +57,13 @@ StatusOr<const ModelRepository*> InferenceService::Repository() const {
   return repository;
 }
 
+Status InferenceService::CheckModel(std::string_view shown, std::string_view model) const {
+  return calls_.authorization->CheckModel(model, shown);
+}
+
 Status InferenceService::CheckModel(const Context& context, std::string_view model) const {
-  const Authorization& authorization = *calls_.authorization;
-  if (!authorization.limits_models()) return absl::OkStatus();
-  return authorization.CheckModel(model, ShownBy(context));
+  if (!calls_.authorization->limits_models()) return absl::OkStatus();
+  return CheckModel(ShownBy(context), model);
 }
 
 Status InferenceService::CheckControl(const Context& context, ListenerKind listener) const {
@@ -100,16 +103,20 @@ ServerUnaryReactor* InferenceService::ServerLive(CallbackServerContext* context,
 ServerUnaryReactor* InferenceService::ServerReady(CallbackServerContext* context, const ByteBuffer* request,
                                                   ByteBuffer* response) {
   return Answer<inference::ServerReadyRequest, inference::ServerReadyResponse>(
-      context, request, response, [this](const auto&, inference::ServerReadyResponse& ready) {
-        const StatusOr<const ModelRepository*> repository = Repository();
-        ready.set_ready(ready_allowed_.load(std::memory_order_relaxed) && repository.ok() &&
-                        (*repository)->readiness().ready);
+      context, request, response, [this](const auto&, inference::ServerReadyResponse& response_message) {
+        response_message.set_ready(ready());
         return absl::OkStatus();
       });
 }
 
-Status InferenceService::FillReady(const inference::ModelReadyRequest& request,
+bool InferenceService::ready() const {
+  const StatusOr<const ModelRepository*> repository = Repository();
+  return ready_allowed_.load(std::memory_order_relaxed) && repository.ok() && (*repository)->readiness().ready;
+}
+
+Status InferenceService::FillReady(std::string_view shown, const inference::ModelReadyRequest& request,
                                    inference::ModelReadyResponse& response) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(shown, request.name()));
   const Status status = Find(request.name(), request.version()).status();
   response.set_ready(status.ok() && !calls_.refusing.load(std::memory_order_relaxed));
   // One that failed, or is not loaded: not ready.
@@ -119,32 +126,35 @@ Status InferenceService::FillReady(const inference::ModelReadyRequest& request,
 ServerUnaryReactor* InferenceService::ModelReady(CallbackServerContext* context, const ByteBuffer* request,
                                                  ByteBuffer* response) {
   return Answer<inference::ModelReadyRequest, inference::ModelReadyResponse>(
-      context, request, response, [&](const auto& asked, auto& ready) -> Status {
-        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
-        return FillReady(asked, ready);
-      });
+      context, request, response,
+      [&](const auto& asked, auto& its) { return FillReady(ShownBy(*context), asked, its); });
 }
 
 ServerUnaryReactor* InferenceService::ServerMetadata(CallbackServerContext* context, const ByteBuffer* request,
                                                      ByteBuffer* response) {
   return Answer<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
       context, request, response, [this](const auto&, inference::ServerMetadataResponse& metadata) {
-        metadata.set_name("swizzle");
-        metadata.set_version(SWIZZLE_VERSION);
-        metadata.add_extensions("classification");
-        metadata.add_extensions("model_configuration");
-        metadata.add_extensions("statistics");
-        metadata.add_extensions("model_repository");
-        metadata.add_extensions("logging");
-        metadata.add_extensions("trace");
-        if (calls_.shared_memory.serves_files()) metadata.add_extensions("system_shared_memory");
-        if (calls_.shared_memory.serves_devices()) metadata.add_extensions("cuda_shared_memory");
+        FillServer(metadata);
         return absl::OkStatus();
       });
 }
 
-Status InferenceService::FillMetadata(const inference::ModelMetadataRequest& request,
+void InferenceService::FillServer(inference::ServerMetadataResponse& response) const {
+  response.set_name("swizzle");
+  response.set_version(SWIZZLE_VERSION);
+  response.add_extensions("classification");
+  response.add_extensions("model_configuration");
+  response.add_extensions("statistics");
+  response.add_extensions("model_repository");
+  response.add_extensions("logging");
+  response.add_extensions("trace");
+  if (calls_.shared_memory.serves_files()) response.add_extensions("system_shared_memory");
+  if (calls_.shared_memory.serves_devices()) response.add_extensions("cuda_shared_memory");
+}
+
+Status InferenceService::FillMetadata(std::string_view shown, const inference::ModelMetadataRequest& request,
                                       inference::ModelMetadataResponse& response) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(shown, request.name()));
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving, Find(request.name(), request.version()));
   response = DescribeModel(*serving->model, (*Repository())->Versions(request.name()));
   return absl::OkStatus();
@@ -153,14 +163,13 @@ Status InferenceService::FillMetadata(const inference::ModelMetadataRequest& req
 ServerUnaryReactor* InferenceService::ModelMetadata(CallbackServerContext* context, const ByteBuffer* request,
                                                     ByteBuffer* response) {
   return Answer<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
-      context, request, response, [&](const auto& asked, auto& metadata) -> Status {
-        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
-        return FillMetadata(asked, metadata);
-      });
+      context, request, response,
+      [&](const auto& asked, auto& its) { return FillMetadata(ShownBy(*context), asked, its); });
 }
 
-Status InferenceService::FillConfig(const inference::ModelConfigRequest& request,
+Status InferenceService::FillConfig(std::string_view shown, const inference::ModelConfigRequest& request,
                                     inference::ModelConfigResponse& response) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(shown, request.name()));
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving, Find(request.name(), request.version()));
   if (response.mutable_config()->ParseFromString(serving->config_bytes)) return absl::OkStatus();
   return MakeError(StatusCode::kInternal, "the configuration of model '", request.name(), "' is not UTF-8");
@@ -169,20 +178,18 @@ Status InferenceService::FillConfig(const inference::ModelConfigRequest& request
 ServerUnaryReactor* InferenceService::ModelConfig(CallbackServerContext* context, const ByteBuffer* request,
                                                   ByteBuffer* response) {
   return Answer<inference::ModelConfigRequest, inference::ModelConfigResponse>(
-      context, request, response, [&](const auto& asked, auto& config) -> Status {
-        SWIZZLE_RETURN_IF_ERROR(CheckModel(*context, asked.name()));
-        return FillConfig(asked, config);
-      });
+      context, request, response,
+      [&](const auto& asked, auto& its) { return FillConfig(ShownBy(*context), asked, its); });
 }
 
-Status InferenceService::FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
+Status InferenceService::FillStatistics(std::string_view shown, const inference::ModelStatisticsRequest& request,
                                         inference::ModelStatisticsResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   const auto add = [&](const ServingModel& serving) {
     *response.add_model_stats() = DescribeStatistics(*serving.model, serving.metrics->Statistics());
   };
   if (!request.name().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckModel(context, request.name()));
+    SWIZZLE_RETURN_IF_ERROR(CheckModel(shown, request.name()));
     SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving,
                              repository->Find(request.name(), request.version()));
     if (!request.version().empty()) {
@@ -191,7 +198,6 @@ Status InferenceService::FillStatistics(const Context& context, const inference:
     }
   }
   const Authorization& authorization = *calls_.authorization;
-  const std::string_view shown = ShownBy(context);
   for (const ModelStatus& status : repository->List()) {
     if (!authorization.AllowsModel(status.name, shown)) continue;
     if (status.state != ModelState::kReady || (!request.name().empty() && status.name != request.name())) continue;
@@ -206,17 +212,16 @@ ServerUnaryReactor* InferenceService::ModelStatistics(CallbackServerContext* con
                                                       ByteBuffer* response) {
   return Answer<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
       context, request, response,
-      [&](const auto& asked, auto& statistics) { return FillStatistics(*context, asked, statistics); });
+      [&](const auto& asked, auto& statistics) { return FillStatistics(ShownBy(*context), asked, statistics); });
 }
 
-Status InferenceService::FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
+Status InferenceService::FillIndex(std::string_view shown, const inference::RepositoryIndexRequest& request,
                                    inference::RepositoryIndexResponse& response) const {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, Repository());
   if (!request.repository_name().empty()) {
     return NoRepository(request.repository_name());
   }
   std::vector<ModelStatus> models = repository->List();
-  const std::string_view shown = ShownBy(context);
   std::erase_if(models,
                 [&](const ModelStatus& model) { return !calls_.authorization->AllowsModel(model.name, shown); });
   response = DescribeIndex(models, request.ready());
@@ -226,7 +231,8 @@ Status InferenceService::FillIndex(const Context& context, const inference::Repo
 ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* context, const ByteBuffer* request,
                                                       ByteBuffer* response) {
   return Answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
-      context, request, response, [&](const auto& asked, auto& index) { return FillIndex(*context, asked, index); });
+      context, request, response,
+      [&](const auto& asked, auto& index) { return FillIndex(ShownBy(*context), asked, index); });
 }
 
 Status InferenceService::FillTraceSetting(const Context& context, ListenerKind listener,

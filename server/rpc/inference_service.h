@@ -97,7 +97,22 @@ class InferenceService final : public RawInferenceService {
   Unary* ModelInfer(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(Context* context) override;
 
-  // Whether who calls may use the model, there or not.
+  // What these answer, whichever protocol asks. `shown` is the value of the one header "authorization". The call itself
+  // was allowed; which models who calls may use is asked here.
+  bool ready() const;
+  void FillServer(inference::ServerMetadataResponse& response) const;
+  Status FillReady(std::string_view shown, const inference::ModelReadyRequest& request,
+                   inference::ModelReadyResponse& response) const;
+  Status FillMetadata(std::string_view shown, const inference::ModelMetadataRequest& request,
+                      inference::ModelMetadataResponse& response) const;
+  Status FillConfig(std::string_view shown, const inference::ModelConfigRequest& request,
+                    inference::ModelConfigResponse& response) const;
+  Status FillStatistics(std::string_view shown, const inference::ModelStatisticsRequest& request,
+                        inference::ModelStatisticsResponse& response) const;
+  Status FillIndex(std::string_view shown, const inference::RepositoryIndexRequest& request,
+                   inference::RepositoryIndexResponse& response) const;
+  // Whether who shows this may use the model, there or not.
+  Status CheckModel(std::string_view shown, std::string_view model) const;
   Status CheckModel(const Context& context, std::string_view model) const;
 
  private:
@@ -106,17 +121,10 @@ class InferenceService final : public RawInferenceService {
   // Whether who calls may change the server: the one place that asks, of RPCs that read as well.
   Status CheckControl(const Context& context, ListenerKind listener) const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
-  Status FillReady(const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) const;
-  Status FillMetadata(const inference::ModelMetadataRequest& request, inference::ModelMetadataResponse& response) const;
-  Status FillConfig(const inference::ModelConfigRequest& request, inference::ModelConfigResponse& response) const;
-  Status FillStatistics(const Context& context, const inference::ModelStatisticsRequest& request,
-                        inference::ModelStatisticsResponse& response) const;
   Status FillTraceSetting(const Context& context, ListenerKind listener, const inference::TraceSettingRequest& request,
                           inference::TraceSettingResponse& response) const;
   Status FillLogSettings(const Context& context, ListenerKind listener, const inference::LogSettingsRequest& request,
                          inference::LogSettingsResponse& response) const;
-  Status FillIndex(const Context& context, const inference::RepositoryIndexRequest& request,
-                   inference::RepositoryIndexResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;

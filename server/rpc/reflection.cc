@@ -44,7 +44,10 @@ void SetError(StatusCode code, const char* message, ServerReflectionResponse& re
 class ReflectionStream final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>, public InferStreams::Stream {
  public:
   ReflectionStream(const ServedDescriptors& descriptors, InferCalls& calls, grpc::CallbackServerContext& context)
-      : descriptors_(descriptors), calls_(calls), context_(context), under_way_(calls, context) {}
+      : descriptors_(descriptors),
+        calls_(calls),
+        context_(context),
+        under_way_(calls, [&context] { return context.peer(); }) {}
 
   void Begin() {
     const Status added =

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "server/rpc/failed_stream.h"
+#include "server/rpc/grpc_infer_call.h"
 #include "server/rpc/request_headers.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
@@ -33,7 +34,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>
   StreamInfer(InferCalls& calls, grpc::CallbackServerContext& context)
       : calls_(calls),
         context_(context),
-        under_way_(calls, context),
+        under_way_(calls, [&context] { return context.peer(); }),
         connection_(calls.connections.Of(context.peer())),
         errors_end_it_(HeaderOf(context, "triton_grpc_error") == "true") {
     calls_.streamed.streams.fetch_add(1, std::memory_order_relaxed);
@@ -111,11 +112,11 @@ struct ReceivedBuffer {
 };
 
 // One request of a stream.
-class StreamInfer::Streamed final : private ReceivedBuffer, public InferCall {
+class StreamInfer::Streamed final : private ReceivedBuffer, public GrpcInferCall {
  public:
   Streamed(StreamInfer& stream, ByteBuffer received)
       : ReceivedBuffer{std::move(received)},
-        InferCall(stream.calls_, stream.context_, bytes, {.least_bytes = kLeastRequestBytes, .any_answers = true}),
+        GrpcInferCall(stream.calls_, stream.context_, bytes, {.least_bytes = kLeastRequestBytes, .any_answers = true}),
         stream_(stream) {}
 
   // Guarded by the stream's mutex.

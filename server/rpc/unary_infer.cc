@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 
+#include "server/rpc/grpc_infer_call.h"
 #include "server/rpc/wire_response.h"
 #include "server/telemetry/containment.h"
 
@@ -10,11 +11,13 @@ namespace swizzle {
 namespace {
 
 // gRPC holds it until OnDone, which comes only after Start has returned.
-class UnaryInfer final : public grpc::ServerUnaryReactor, public InferCall {
+class UnaryInfer final : public grpc::ServerUnaryReactor, public GrpcInferCall {
  public:
   UnaryInfer(InferCalls& calls, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
              grpc::ByteBuffer& response)
-      : InferCall(calls, context, request, {}), under_way_(calls, context), response_(response) {}
+      : GrpcInferCall(calls, context, request, {}),
+        under_way_(calls, [&context] { return context.peer(); }),
+        response_(response) {}
 
   void OnCancel() override {
     Cancel();

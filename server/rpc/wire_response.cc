@@ -82,7 +82,8 @@ size_t OutputBytesIn(const inference::ModelInferResponse& response) {
   return bytes;
 }
 
-// A field's tag and length.
+}  // namespace
+
 grpc::Slice FieldHead(int field, size_t length) {
   std::array<uint8_t, 16> head;
   uint8_t* end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(field) << 3 | 2, head.data());
@@ -90,11 +91,13 @@ grpc::Slice FieldHead(int field, size_t length) {
   return grpc::Slice(head.data(), static_cast<size_t>(end - head.data()));
 }
 
-grpc::Slice Owning(std::string text) {
+grpc::Slice OwningSlice(std::string text) {
   auto* const held = new std::string(std::move(text));
   const auto drop = [](void* string) { delete static_cast<std::string*>(string); };
   return grpc::Slice(held->data(), held->size(), drop, held);
 }
+
+namespace {
 
 // The response's bytes, appended.
 void AddSlices(inference::ModelInferResponse& response, std::vector<grpc::Slice>& slices) {
@@ -108,7 +111,7 @@ void AddSlices(inference::ModelInferResponse& response, std::vector<grpc::Slice>
   slices.push_back(SerializedSlice(response));
   for (std::string& output : outputs) {
     slices.push_back(FieldHead(inference::ModelInferResponse::kRawOutputContentsFieldNumber, output.size()));
-    if (!output.empty()) slices.push_back(Owning(std::move(output)));
+    if (!output.empty()) slices.push_back(OwningSlice(std::move(output)));
   }
 }
 

@@ -27,6 +27,11 @@ int64_t BytesOf(const Result& result);
 // RESOURCE_EXHAUSTED if the outputs at `outputs` turned out to be more than `most`.
 Status CheckResult(const ModelSpec& spec, const Result& result, std::span<const RequestedOutput> outputs, int64_t most);
 
+// The tag and the length of a field of bytes.
+grpc::Slice FieldHead(int field, size_t length);
+// The text without a copy.
+grpc::Slice OwningSlice(std::string text);
+
 // Fills `bytes`. Large outputs are taken out of `response`, and not copied.
 void SerializeInfer(inference::ModelInferResponse& response, grpc::ByteBuffer& bytes);
 // Likewise, of a ModelStreamInferResponse with this response in it.

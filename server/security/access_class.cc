@@ -7,8 +7,8 @@ namespace {
 
 using enum AccessClass;
 
-// By name. An RPC whose class depends on what it says (settings that are read or written) has the lesser one here, and
-// its reaction asks for the other.
+// By name; paths have {model} for a model, with or without its version. An RPC whose class depends on what it says
+// (settings that are read or written) has the lesser one here, and its reaction asks for the other.
 constexpr auto kRules = std::to_array<AccessRule>({
     {"/", kProbe},  // a page without data, which asks for /status and /metrics
     {"/grpc.health.v1.Health/Check", kProbe},
@@ -40,6 +40,18 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/readyz", kProbe},
     {"/startupz", kProbe},
     {"/status", kMetrics},
+    {"/v2", kMetadata},
+    {"/v2/health/live", kProbe},
+    {"/v2/health/ready", kProbe},
+    {"/v2/models/stats", kMetadata},
+    {"/v2/models/{model}", kMetadata},
+    {"/v2/models/{model}/config", kMetadata},
+    {"/v2/models/{model}/infer", kInfer},
+    {"/v2/models/{model}/ready", kMetadata},
+    {"/v2/models/{model}/stats", kMetadata},
+    {"/v2/repository/index", kMetadata},
+    {"/v2/repository/models/{model}/load", kControl, true},
+    {"/v2/repository/models/{model}/unload", kControl, true},
 });
 
 static_assert(std::ranges::is_sorted(kRules, {}, &AccessRule::name));

@@ -31,7 +31,7 @@ enum class ListenerKind : uint8_t {
 };
 
 struct AccessRule {
-  std::string_view name;  // "/package.Service/Method", or a path of HTTP
+  std::string_view name;  // "/package.Service/Method", or a path of HTTP, with {model} where a model stands
   AccessClass needs;
   bool control_listener_only = false;
 };

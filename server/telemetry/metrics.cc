@@ -2,6 +2,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -89,8 +91,10 @@ class PrometheusMetrics final : public Metrics {
 
   HttpResponse Answer(const HttpRequest& request) const {
     const std::string_view path = request.path;
+    constexpr std::array<std::string_view, 6> kServed = {"/", "/status", "/metrics", "/livez", "/readyz", "/startupz"};
     const std::optional<AccessRule> rule = FindAccessRule(path);
-    if (!rule.has_value()) return {.status = 404, .body = "served here: / /status /metrics /livez /readyz /startupz\n"};
+    if (!rule.has_value() || std::ranges::find(kServed, path) == kServed.end())
+      return {.status = 404, .body = "served here: / /status /metrics /livez /readyz /startupz\n"};
     if (const Status allowed = CheckClass(rule->needs, request); !allowed.ok()) {
       const int status = absl::IsUnauthenticated(allowed) ? 401 : 403;
       return {.status = status, .body = Concat(std::string(allowed.message()), "\n")};

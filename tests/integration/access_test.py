@@ -1,5 +1,6 @@
 """Who may do what: every RPC and every path of HTTP, with no, a wrong and each class's token."""
 
+import json
 import re
 import subprocess
 import urllib.error
@@ -36,6 +37,12 @@ EXPECTED = {
     'grpc.reflection.v1alpha.ServerReflection': {'reflection': ['ServerReflectionInfo']},
 }
 CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served there alone
+# Over HTTP: {model} stands for a name, with a version or without.
+REST_PATHS = {
+    '/v2': 'metadata', '/v2/health/live': 'probe', '/v2/health/ready': 'probe', '/v2/models/stats': 'metadata',
+    '/v2/models/{model}': 'metadata', '/v2/models/{model}/config': 'metadata', '/v2/models/{model}/infer': 'infer',
+    '/v2/models/{model}/ready': 'metadata', '/v2/models/{model}/stats': 'metadata', '/v2/repository/index': 'metadata',
+    '/v2/repository/models/{model}/load': 'control', '/v2/repository/models/{model}/unload': 'control'}
 PATHS = {'/': 'probe', '/status': 'metrics', '/metrics': 'metrics', '/livez': 'probe', '/readyz': 'probe',
          '/startupz': 'probe'}
 
@@ -70,7 +77,7 @@ def files(tmp_path_factory):
 @pytest.fixture(scope='module')
 def server(tmp_path_factory, files):
     with lasting_server(tmp_path_factory.mktemp('access'), f'--auth-tokens={files / "tokens"}',
-                        '--metrics-auth') as server:
+                        '--metrics-auth', '--http-address=127.0.0.1:0') as server:
         yield server
 
 
@@ -149,8 +156,8 @@ def test_what_is_no_token(server, shown):
 
 # ---- HTTP ----
 
-def http(server, path, token=None):
-    request = urllib.request.Request(server.metrics + path)
+def http(server, path, token=None, root=None, body=None):
+    request = urllib.request.Request((root or server.metrics) + path, body)
     if token is not None:
         request.add_header('Authorization', f'Bearer {token}')
     try:
@@ -179,6 +186,43 @@ def test_every_path_with_every_token(server):
                 assert 'swizzle_' not in body
                 assert (headers['WWW-Authenticate'] == 'Bearer') == (status == 401)
     assert http(server, '/nothing', TOKENS['metrics'])[0] == 404
+
+
+def test_every_path_of_the_protocol_with_every_token(server):
+    rules = set(re.findall(r'"(/v2[^"]*)", k', (ROOT / 'server/security/access_class.cc').read_text()))
+    assert rules == set(REST_PATHS), 'a path without a class, or of one that this test does not know'
+    for path, kind in REST_PATHS.items():
+        body = b'{}' if path.endswith(('/infer', '/index', '/load', '/unload')) else None
+        for version in ('', '/versions/1') if '/models/{model}' in path and kind != 'control' else ('',):
+            for token in (None, 'token-that-nobody-has', *TOKENS.values()):
+                asked = path.format(model='identity' + version)
+                status, text, headers = http(server, asked, token, f'http://{server.rest}', body)
+                if kind == 'control' and token == TOKENS[kind]:
+                    assert status == 403 and '--control-address' in text
+                elif kind == 'probe' or token == TOKENS[kind]:
+                    assert status == (400 if kind == 'infer' else 200), (asked, token, text)
+                else:
+                    wanted = 'PERMISSION_DENIED' if token in TOKENS.values() else 'UNAUTHENTICATED'
+                    assert (status, json.loads(text)['error']) == (
+                        403 if token in TOKENS.values() else 401, REFUSED[getattr(grpc.StatusCode, wanted)])
+                    assert (headers['WWW-Authenticate'] == 'Bearer') == (status == 401)
+    assert http(server, '/metrics', TOKENS['metrics'], f'http://{server.rest}')[0] == 404
+    assert http(server, '/v2', TOKENS['metadata'])[0] == 404
+
+
+def test_models_that_a_token_may_not_use_over_http(server):
+    def ask(path, token, body=None):
+        return http(server, path, token, f'http://{server.rest}', body)
+    request = json.dumps({'inputs': [{'name': 'INPUT0', 'datatype': 'FP32', 'shape': [1, 16],
+                                      'data': [0] * 16}]}).encode()
+    for model in ('identity', 'nobody'):
+        for path, body in (('', None), ('/config', None), ('/ready', None), ('/stats', None), ('/infer', request)):
+            status, text, _ = ask(f'/v2/models/{model}{path}', OTHER, body)
+            assert (status, json.loads(text)['error']) == (403, 'this token does not allow this model')
+    assert ask('/v2/models/identity/infer', LIMITED, request)[0] == 200
+    assert {entry['name'] for entry in json.loads(ask('/v2/repository/index', LIMITED, b'')[1])} == {'identity', 'text'}
+    assert {its['name'] for its in json.loads(ask('/v2/models/stats', LIMITED)[1])['model_stats']} == {
+        'identity', 'text'}
 
 
 def test_metrics_are_open_unless_asked_otherwise(repository, start, files):

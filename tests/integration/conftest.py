@@ -75,6 +75,7 @@ class Server:
         try:
             ports = wait_until(lambda: self._ports(port_file), START_SECONDS, 'the start of the server')
             self.grpc = f'127.0.0.1:{ports["grpc"]}'
+            self.rest = f'127.0.0.1:{ports.get("http")}'        # where --http-address was given
             self.control = f'127.0.0.1:{ports.get("control")}'  # where --control-address was given
             self.metrics = f'http://127.0.0.1:{ports["metrics"]}'
             if any(flag.startswith('--ready=') for flag in flags):  # others may be loaded yet

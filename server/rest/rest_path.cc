@@ -1,0 +1,95 @@
+#include "server/rest/rest_path.h"
+
+#include <array>
+#include <charconv>
+#include <vector>
+
+namespace swizzle {
+namespace {
+
+struct Row {
+  std::string_view rule;
+  RestAction action;
+  bool posts = false;
+};
+
+// "{model}" stands for a name, with "/versions/VERSION" behind it or without.
+constexpr auto kRows = std::to_array<Row>({
+    {"/v2", RestAction::kServer},
+    {"/v2/health/live", RestAction::kLive},
+    {"/v2/health/ready", RestAction::kReady},
+    {"/v2/models/stats", RestAction::kStatistics},
+    {"/v2/models/{model}", RestAction::kModel},
+    {"/v2/models/{model}/config", RestAction::kConfig},
+    {"/v2/models/{model}/infer", RestAction::kInfer, true},
+    {"/v2/models/{model}/ready", RestAction::kModelReady},
+    {"/v2/models/{model}/stats", RestAction::kStatistics},
+    {"/v2/repository/index", RestAction::kIndex, true},
+    {"/v2/repository/models/{model}/load", RestAction::kLoad, true},
+    {"/v2/repository/models/{model}/unload", RestAction::kUnload, true},
+});
+
+constexpr std::string_view kModel = "{model}";
+
+// What lies between slashes. The last one may end the path.
+std::vector<std::string_view> Split(std::string_view path) {
+  std::vector<std::string_view> parts;
+  if (path.empty() || path.front() != '/') return parts;
+  path.remove_prefix(1);
+  if (path.ends_with('/')) path.remove_suffix(1);
+  while (true) {
+    const size_t slash = path.find('/');
+    parts.push_back(path.substr(0, slash));
+    if (slash == std::string_view::npos) return parts;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::string Unescaped(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint8_t byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16).ptr == text.data() + i + 3) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+std::optional<RestPath> Match(const Row& row, const std::vector<std::string_view>& parts) {
+  RestPath path = {.action = row.action, .rule = row.rule, .posts = row.posts};
+  size_t at = 0;
+  for (const std::string_view wanted : Split(row.rule)) {
+    if (at == parts.size()) return std::nullopt;
+    const std::string_view part = parts[at++];
+    if (wanted != kModel) {
+      if (part != wanted) return std::nullopt;
+      continue;
+    }
+    if (part.empty()) return std::nullopt;
+    path.model = Unescaped(part);
+    if (at + 1 < parts.size() && parts[at] == "versions") {
+      if (parts[at + 1].empty()) return std::nullopt;
+      path.version = Unescaped(parts[at + 1]);
+      at += 2;
+    }
+  }
+  if (at != parts.size()) return std::nullopt;
+  return path;
+}
+
+}  // namespace
+
+std::optional<RestPath> ParseRestPath(std::string_view target) {
+  const std::vector<std::string_view> parts = Split(target.substr(0, target.find_first_of("?#")));
+  for (const Row& row : kRows) {
+    if (std::optional<RestPath> path = Match(row, parts)) return path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace swizzle
