@@ -4,6 +4,7 @@
                                             that name
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -239,6 +240,25 @@ def infer_requests():
     return {name: message.SerializeToString() for name, message in messages.items()}
 
 
+def rest_requests():
+    """Bodies of requests by HTTP, behind the number of their bytes that are JSON."""
+    def body(request, tensors=b''):
+        text = request.encode() if isinstance(request, str) else json.dumps(request).encode()
+        return len(text).to_bytes(2, 'little') + text + tensors
+    value = {'name': 'X', 'datatype': 'FP32', 'shape': [1, 2], 'data': [[1, -2.5e3]]}
+    binary = {'name': 'N', 'datatype': 'INT64', 'shape': [1], 'parameters': {'binary_data_size': 8}}
+    words = {'data': ['a', '\u00e4'], 'shape': [2], 'datatype': 'BYTES', 'name': 'S'}
+    return {
+        'json': body({'id': '7', 'inputs': [value], 'outputs': [{'name': 'Y', 'parameters': {'classification': 2}}]}),
+        'mixed': body({'inputs': [value, binary, words], 'parameters': {'binary_data_output': True, 'timeout': 9}},
+                      bytes(8)),
+        'all_types': body({'inputs': [{'datatype': datatype, 'shape': [1], 'data': [1]} for datatype in (
+            'BOOL', 'INT8', 'UINT8', 'INT16', 'UINT16', 'INT32', 'UINT32', 'UINT64', 'FP16', 'BF16', 'FP64')]}),
+        'deep': body('{"x": ' + '[' * 70 + ']' * 70 + '}'),
+        'shared': body({'inputs': [{'name': 'X', 'parameters': {'shared_memory_region': 'r'}}], 'more': {'a': [None]}}),
+    }
+
+
 def setting_changes():
     """What settings_fuzz reads: a byte that says what it is, and headers or a message."""
     traces = service_pb2.TraceSettingRequest()
@@ -295,7 +315,7 @@ def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
     directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'regions_fuzz', 'packed_fuzz',
                                                   'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
-                                                  'http_fuzz', 'model_infer_fuzz', 'npz_fuzz',
+                                                  'http_fuzz', 'model_infer_fuzz', 'npz_fuzz', 'rest_infer_fuzz',
                                                   'settings_fuzz', 'shared_memory_fuzz', 'authorization_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
@@ -308,7 +328,7 @@ def main():
     subprocess.run([packed_seeds, directories['packed_fuzz']], check=True)
     for name, text in CONFIGS.items():
         (directories['config_fuzz'] / name).write_text(text)
-    for target, seeds in (('http_fuzz', HTTP), ('model_infer_fuzz', infer_requests()),
+    for target, seeds in (('http_fuzz', HTTP), ('rest_infer_fuzz', rest_requests()), ('model_infer_fuzz', infer_requests()),
                           ('settings_fuzz', setting_changes()), ('shared_memory_fuzz', shared_memory_calls()),
                           ('authorization_fuzz', AUTHORIZATIONS)):
         for name, content in seeds.items():

@@ -93,5 +93,6 @@ async def main(address, authority=None, certificate=None, key=None):
         print(json.dumps(await calls(client)))
 
 
-logging.disable()  # the SDK logs what it raises
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == '__main__':
+    logging.disable()  # the SDK logs what it raises
+    asyncio.run(main(*sys.argv[1:]))

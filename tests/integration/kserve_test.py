@@ -13,9 +13,9 @@ from conftest import QUICK_START, Repository, Server
 VALUES = [float(value) for value in range(32)]
 
 
-def kserve(*arguments):
-    """What came of each call of kserve_calls.py."""
-    script = pathlib.Path(__file__).with_name('kserve_calls.py')
+def kserve(*arguments, program='kserve_calls.py'):
+    """What came of each call of the program."""
+    script = pathlib.Path(__file__).with_name(program)
     result = subprocess.run([sys.executable, script, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -76,3 +76,21 @@ def test_tls_with_a_certificate_of_the_client(tmp_path):
         assert outcomes['ready'] is True and outcomes['typed']['values'] == VALUES
     finally:
         server.kill()
+
+
+def test_over_http(tmp_path):
+    server = serve(tmp_path, '--http-address=127.0.0.1:0')
+    try:
+        outcomes = kserve(server.rest, program='kserve_rest_calls.py')
+        assert server.stop() == 0, server.log()
+    finally:
+        server.kill()
+    assert outcomes['live'] is outcomes['ready'] is outcomes['model ready'] is True
+    assert outcomes['model unknown'] is False
+    for call in ('typed', 'array, raw', 'array, typed', 'bytes back', 'halves'):
+        assert outcomes[call]['values'] == VALUES, call
+        assert outcomes[call]['shape'] == [2, 16]
+    assert outcomes['typed']['id'] == 'request 7'
+    assert outcomes['words']['values'] == ['dress', '', 'Ankle boot ü']
+    assert outcomes['wrong shape']['code'] == 400
+    assert "input 'INPUT0' of model 'identity'" in outcomes['wrong shape']['message']
