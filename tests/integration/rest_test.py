@@ -266,6 +266,19 @@ def test_bodies_are_bounded(server):
     assert ask(server, INFER, VALID)[0] == 200
 
 
+def test_bodies_on_their_way_are_bounded_together(repository, start):
+    server = start(repository.identity(), *FLAGS, '--transport-bytes=1000000')
+    blank = b' ' * 900000
+    with Connection(server.rest) as slow:
+        slow.send(request(INFER, Content_Length=900000), b'{')
+        wait_until(lambda: ask(server, INFER, blank)[0] == 503, 30, 'the other body')
+        assert 'on their way' in error_of(ask(server, INFER, blank))[1]
+        assert ask(server, INFER, VALID)[0] == 200, 'small requests go on'
+    wait_until(lambda: ask(server, INFER, blank)[0] == 400, 30, 'room')
+    assert server.metric('swizzle_refused_calls_total', reason='inflight_bytes') > 0
+    assert server.stop() == 0
+
+
 def test_what_is_not_compressed_as_it_says(server):
     packed = gzip.compress(VALID.encode())
     assert ask(server, INFER, packed, Content_Encoding='gzip')[0] == 200
