@@ -38,6 +38,7 @@
 #include "kernels/cpu/tokens/sparse_attention.h"
 #include "kernels/cpu/tokens/token_reduction.h"
 #include "kernels/cpu/window/depth_to_space.h"
+#include "kernels/cpu/window/depthwise_blocked.h"
 #include "kernels/cpu/window/depthwise_dense.h"
 #include "kernels/cpu/window/depthwise_nhwc.h"
 #include "kernels/cpu/window/pool.h"
@@ -154,7 +155,7 @@ constexpr Kernel LayerNormThat(decltype(Kernel::accepts) accepts) {
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 
-// A kernel of bytes whose forms are the same for every plane.
+// A kernel whose forms are the same for every plane.
 constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
                             decltype(Kernel::workspace_bytes) workspace_bytes, decltype(Kernel::holds) holds,
                             std::string_view family = {}) {
@@ -237,11 +238,12 @@ constexpr auto kRows = Join(
                                               .for_plane = OnednnConvForPlane},
                                              RunOnednnConv),
     Rows<"conv_stem_dense", kF32>({Op::kConv, Format::kDense, kNchw, kBlocked16},
-                                  {.accepts = AcceptsConvStem,
-                                   .prepare = PrepareBlockRows,
-                                   .workspace_bytes = ConvStemWorkspaceBytes,
-                                   .for_plane = SameForAnyPlane},
+                                  OfAnyPlane(AcceptsConvStem, PrepareBlockRows, ConvStemWorkspaceBytes, nullptr),
                                   SWIZZLE_PER_TARGET(ConvStem)),
+    // Before oneDNN's, for plans that measure nothing.
+    Rows<"depthwise_blocked16_dense", kF32>({Op::kDepthwiseConv, Format::kDense, kBlocked16, kBlocked16},
+                                            OfAnyPlane(AcceptsDepthwiseBlocked, PrepareBlockRows, nullptr, nullptr),
+                                            SWIZZLE_PER_TARGET(DepthwiseBlocked)),
     LibraryRow<"depthwise_dense_f32_onednn">({Op::kDepthwiseConv, Format::kDense, kBlocked16, kBlocked16}, kAvx512,
                                              {.accepts = AcceptsOnednnDepthwise,
                                               .prepare = PrepareOnednnDepthwise,

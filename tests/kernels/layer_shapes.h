@@ -170,6 +170,9 @@ inline std::vector<LayerShape> DepthwiseShapes() {
       {{2, 31, 7, 7}, 0, Square(7, 1, 0)},
       {{1, 5, 3, 3}, 0, Square(3, 1, 0)},
       {{1, 17, 2, 3}, 0, kTransposing},
+      {{2, 17, 3, 2}, 0, Square(5, 1, 2)},
+      {{1, 33, 4, 5}, 0, Square(3, 1, 2)},  // beside the plane a window has padding alone
+      {{1, 16, 3, 11}, 0, Square(5, 2, 3)},
   };
 }
 

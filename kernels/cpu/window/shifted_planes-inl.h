@@ -17,6 +17,7 @@
 
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
+#include "kernels/cpu/simd/in_register-inl.h"
 #include "kernels/cpu/simd/partial_vector-inl.h"
 #include "kernels/cpu/window/depthwise_dense.h"
 #include "kernels/cpu/window/shifted_planes.h"
@@ -34,12 +35,6 @@ constexpr int64_t kShiftedChannels = 32;
 
 // From one channel's taps to the next: nine, and the bias.
 constexpr int64_t kShiftedTaps = 10;
-
-// Hides where a value comes from: the compiler would else load it for every use, and loads are what there is least of.
-HWY_INLINE FloatVector InRegister(FloatVector vector) {
-  asm("" : "+v"(vector.raw));
-  return vector;
-}
 
 // The three taps of one row of the window for one unit of outputs, channel after channel. What the left tap reads
 // starts in the last lane of the first of three units, or, unless kThree, anywhere else in the first of two. kEven: all
