@@ -146,9 +146,7 @@ StatusOr<std::vector<std::byte>> QuantiseOnnxDynamically(std::span<const std::by
   SWIZZLE_RETURN_IF_ERROR(ConvertOpset(proto, kFirstOpset));
   SWIZZLE_RETURN_IF_ERROR(DynamicQuantiser(proto, skips, options).Run());
   proto.set_ir_version(std::max(proto.ir_version(), kFirstIrVersion));
-  bytes.resize(proto.ByteSizeLong());
-  proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
-  return bytes;
+  return Serialised(proto);
 }
 
 }  // namespace swizzle

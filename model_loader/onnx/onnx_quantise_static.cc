@@ -337,8 +337,7 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
   SWIZZLE_ASSIGN_OR_RETURN(made.layers, StaticQuantiser(proto, activations, skips).Run());
   constexpr int64_t kFirstIrVersion = 4;  // before it, every initializer is listed as an input, too
   proto.set_ir_version(std::max<int64_t>(proto.ir_version(), kFirstIrVersion));
-  made.model.resize(proto.ByteSizeLong());
-  proto.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(made.model.data()));
+  SWIZZLE_ASSIGN_OR_RETURN(made.model, Serialised(proto));
   return made;
 }
 

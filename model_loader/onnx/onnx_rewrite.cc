@@ -24,14 +24,6 @@ StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes) {
   return model;
 }
 
-StatusOr<std::vector<std::byte>> Serialise(const onnx::ModelProto& model) {
-  const size_t size = model.ByteSizeLong();
-  if (size > kMaxModelBytes) return MakeError(StatusCode::kResourceExhausted, "the model is too large for one file");
-  std::vector<std::byte> bytes(size);
-  model.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
-  return bytes;
-}
-
 // Puts all that a model holds in external files inside, those of subgraphs and functions included.
 class Embedder {
  public:
@@ -213,7 +205,7 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
   }
   SWIZZLE_RETURN_IF_ERROR(embedded);
   SWIZZLE_RETURN_IF_ERROR(WeightEditor(proto.graph(), options, edit).VisitAll(*proto.mutable_graph()));
-  return Serialise(proto);
+  return Serialised(proto);
 }
 
 std::vector<std::string> UnseenOnnxWeights(std::span<const std::byte> model) {
@@ -256,7 +248,7 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
     entry.set_key("location");
     entry.set_value(std::to_string(i));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(detached.model, Serialise(proto));
+  SWIZZLE_ASSIGN_OR_RETURN(detached.model, Serialised(proto));
   return detached;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model_loader/onnx/graph_additions.h"
+#include "model_loader/onnx/proto_values.h"
 #include "model_loader/semantics/whole_numbers.h"
 #include "onnx/onnx.pb.h"
 
@@ -40,20 +41,10 @@ class Writer {
       SWIZZLE_RETURN_IF_ERROR(Annotate(WriteLayer(layer), Concat("layer '", layer.name, "'")));
     }
     for (const NetworkPort& port : network_.outputs) WriteOutput(port);
-    return Serialised();
+    return Serialised(model_);
   }
 
  private:
-  StatusOr<std::vector<std::byte>> Serialised() const {
-    const size_t size = model_.ByteSizeLong();
-    if (size > static_cast<size_t>(std::numeric_limits<int>::max())) {
-      return MakeError(StatusCode::kResourceExhausted, "the model is too large for one file");
-    }
-    std::vector<std::byte> bytes(size);
-    model_.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(bytes.data()));
-    return bytes;
-  }
-
   Shape FourDimensions(const NetworkValue& value) const {
     return {network_.batch_size, value.channels, value.height, value.width};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "model_loader/files/file_kind.h"
@@ -129,6 +130,14 @@ Status NotOnnx(std::span<const std::byte> bytes, std::string_view why) {
     return InvalidArgument("this is not an ONNX model, but ", kind);
   }
   return InvalidArgument("this is not an ONNX model, or it is truncated", why);
+}
+
+StatusOr<std::vector<std::byte>> Serialised(const onnx::ModelProto& model) {
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  const size_t size = model.ByteSizeLong();
+  std::vector<std::byte> bytes(size <= kMost ? size : 0);
+  if (size <= kMost && model.SerializeToArray(bytes.data(), static_cast<int>(size))) return bytes;
+  return MakeError(StatusCode::kResourceExhausted, "the model is too large for one file");
 }
 
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what) {

@@ -2,10 +2,12 @@
 #ifndef SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 #define SWIZZLE_MODEL_LOADER_ONNX_PROTO_VALUES_H_
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model_loader/files/printable_name.h"
 #include "model_loader/graph/graph.h"
@@ -27,6 +29,9 @@ bool HasQuantisingNodes(const onnx::GraphProto& graph);
 
 // The error for bytes that are no ONNX model. `why` follows it, where their beginning does not tell what else they are.
 Status NotOnnx(std::span<const std::byte> bytes, std::string_view why = "");
+
+// The bytes of a model. RESOURCE_EXHAUSTED if they are more than a protobuf message can have.
+StatusOr<std::vector<std::byte>> Serialised(const onnx::ModelProto& model);
 
 // UNIMPLEMENTED, naming `what`, for types that no tensor here can have.
 StatusOr<DType> DTypeOfProto(int data_type, const std::string& what);
