@@ -70,7 +70,9 @@ class LiveQueue {
   template <typename Visit>
   void ForEach(Visit visit) const {
     if (!turns_.empty()) {
-      std::ranges::all_of(turns_, [&](const Turn& turn) { return visit(turn.place, *turn.request); });
+      for (const Turn& turn : turns_) {
+        if (!visit(turn.place, *turn.request)) return;
+      }
       return;
     }
     std::span<const size_t> expired = expired_;

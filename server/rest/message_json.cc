@@ -14,6 +14,12 @@ using Json = nlohmann::ordered_json;
 
 Json JsonOf(const Message& message);
 
+// Of an enumeration's value; its number where it has no name.
+Json NameOf(const FieldDescriptor& field, int number) {
+  const auto* const value = field.enum_type()->FindValueByNumber(number);
+  return value == nullptr ? Json(number) : Json(std::string(value->name()));
+}
+
 Json Single(const Message& message, const FieldDescriptor& field) {
   const Reflection& its = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -32,7 +38,7 @@ Json Single(const Message& message, const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return its.GetBool(message, &field);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return std::string(its.GetEnum(message, &field)->name());
+      return NameOf(field, its.GetEnumValue(message, &field));
     case FieldDescriptor::CPPTYPE_STRING:
       return its.GetString(message, &field);
     case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -59,7 +65,7 @@ Json Element(const Message& message, const FieldDescriptor& field, int i) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return its.GetRepeatedBool(message, &field, i);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return std::string(its.GetRepeatedEnum(message, &field, i)->name());
+      return NameOf(field, its.GetRepeatedEnumValue(message, &field, i));
     case FieldDescriptor::CPPTYPE_STRING:
       return its.GetRepeatedString(message, &field, i);
     case FieldDescriptor::CPPTYPE_MESSAGE:
