@@ -65,7 +65,7 @@ class ConnectionAcceptor {
   struct Traffic {
     int64_t received = 0, sent = 0;  // bytes since its start, read or not
   };
-  // Of the connection with this other end; none where there is none.
+  // What came and went on the connection with this other end; nothing where there is none.
   Traffic TrafficOf(const std::string& peer) const;
   // What has come on all connections that there are now.
   int64_t ReceivedBytes() const;

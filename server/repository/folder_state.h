@@ -16,10 +16,10 @@ namespace swizzle {
 // By path below the model's folder.
 using FolderState = std::map<std::string, FileState>;
 
-// Of all files below the model's folder, links followed, but for folders that no model is in (IsNoModel). Of a folder
-// that can't be read, or deeper than anybody's, nothing; of more files than anybody has the first. Of a model that is
-// one file, that and those beside it whose names begin as its does, which hold weights. `version`: of that one's folder
-// alone; 0: of what is there for all of them, such as config.pbtxt.
+// They look at all files below the model's folder, links followed, but for folders that no model is in (IsNoModel). Of
+// a folder that can't be read, or deeper than anybody's, there is nothing; of more files than anybody has, the first.
+// Of a model that is one file they see that and those beside it whose names begin as its does, which hold weights.
+// `version`: of that one's folder alone; 0: of what is there for all of them, such as config.pbtxt.
 FolderState LookAtVersion(const ModelPlace& model, int64_t version);
 FolderState LookAtAll(const ModelPlace& model);
 

@@ -30,7 +30,7 @@ bool IsNoModel(std::string_view folder);
 // INVALID_ARGUMENT for a name that no model may have.
 Status CheckModelName(std::string_view name);
 
-// Of a model, ascending.
+// The versions of a model, ascending.
 StatusOr<std::vector<int64_t>> VersionsIn(const ModelPlace& model);
 
 // Those of `versions`, ascending, that a policy means: the latest where it does not say. NOT_FOUND if it names

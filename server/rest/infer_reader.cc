@@ -26,7 +26,7 @@ Status Walk(std::string_view json, InferWalk& walk) {
   return absl::OkStatus();
 }
 
-// Of a body, without a copy.
+// It reads a body without a copy.
 grpc::Slice PartOf(const std::shared_ptr<const HttpBody>& body, size_t offset, size_t bytes) {
   auto* const held = new std::shared_ptr<const HttpBody>(body);
   const auto drop = [](void* shared) { delete static_cast<std::shared_ptr<const HttpBody>*>(shared); };

@@ -199,7 +199,7 @@ bool InferWalk::AddElement(const JsonScalar& value) {
                         " bytes, the most that this server takes"));
 }
 
-// Those that say how tensors travel are no parameters of the message.
+// What says how tensors travel is no parameter of the message.
 bool InferWalk::TakeOwnParameter(const std::string& name, const JsonScalar& value, bool& taken) {
   const Place owner = stack_[stack_.size() - 2].place;
   taken = true;

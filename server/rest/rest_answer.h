@@ -6,7 +6,7 @@
 
 #include "kernels/base/status.h"
 #include "server/http/http_call.h"
-#include "server/rest/message_json.h"
+#include "server/rpc/message_json.h"
 
 namespace swizzle {
 

@@ -1,26 +1,16 @@
 #include "server/rpc/status_json.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "server/rpc/message_json.h"
 #include "server/rpc/model_description.h"
 
 namespace swizzle {
 namespace {
 
 using nlohmann::json;
-
-// As the protocol's messages are written in JSON; null where one cannot be.
-json AsJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return nullptr;
-  return json::parse(text, nullptr, false);
-}
 
 json DevicesJson(const Backend& main, std::span<Backend* const> gpus) {
   json devices = json::array();
@@ -38,8 +28,7 @@ json ServingJson(const ModelRepository& repository, const ModelStatus& status) {
   const StatusOr<std::shared_ptr<ServingModel>> serving = repository.Find(status.name, std::to_string(status.version));
   if (!serving.ok()) return nullptr;
   const ModelSpec& spec = (*serving)->model->spec();
-  json its = AsJson(DescribeModel(*(*serving)->model, {status.version}));
-  if (!its.is_object()) return nullptr;
+  json its = json::parse(MessageJson(DescribeModel(*(*serving)->model, {status.version})));
   its["max_batch_size"] = spec.max_batch_size;
   its["executors"] = spec.instance_count;
   return its;
@@ -53,8 +42,7 @@ std::string StatusJson(const StatusOr<const ModelRepository*>& repository, const
   status["ready"] = repository.ok() && (*repository)->readiness().ready;
   if (repository.ok()) {
     for (const ModelStatus& model : (*repository)->List()) {
-      json its = AsJson(DescribeIndex({model}, false).models(0));
-      if (!its.is_object()) continue;
+      json its = json::parse(MessageJson(DescribeIndex({model}, false).models(0)));
       its["serving"] = ServingJson(**repository, model);
       status["models"].push_back(std::move(its));
     }

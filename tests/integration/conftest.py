@@ -50,6 +50,13 @@ def program(name):
     return str(path)
 
 
+def run(*command, **options):
+    """What a command prints, which has to end with 0."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
 def wait_until(condition, seconds, what):
     """Returns the condition's value once it is true."""
     deadline = time.monotonic() + seconds

@@ -6,17 +6,11 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, SANITIZED
+from conftest import BUILD, ROOT, SANITIZED, run
 
 CACHE = (BUILD / 'CMakeCache.txt').read_text()
 HAS_CUDA = re.search(r'CPACK_COMPONENTS_ALL ".*;cuda"', (BUILD / 'CPackConfig.cmake').read_text()) is not None
 NUMBERS = [str(number) for number in range(16)]
-
-
-def run(*command, **options):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 @pytest.fixture(scope='module')

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, SANITIZED, START_SECONDS, STOP_SECONDS, wait_until
+from conftest import BUILD, ROOT, SANITIZED, START_SECONDS, STOP_SECONDS, run, wait_until
 
 PACKAGES = ROOT / 'deploy' / 'packages'
 HAS_CUDA = re.search(r'CPACK_COMPONENTS_ALL ".*;cuda"', (BUILD / 'CPackConfig.cmake').read_text()) is not None
@@ -21,12 +21,6 @@ pytestmark = [
     pytest.mark.skipif(SANITIZED, reason='packages are of other builds'),
     pytest.mark.skipif(not shutil.which('dpkg-shlibdeps') or not shutil.which('cpack') or not shutil.which('file'),
                        reason='Debian package dpkg-dev, cmake or file is missing')]
-
-
-def run(*command, **options):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 @pytest.fixture(scope='module')

@@ -73,7 +73,7 @@ def test_the_status_tells_of_models_and_devices(server):
         'broken': 'UNAVAILABLE', 'hostile': 'READY', 'identity': 'READY', 'sparse': 'READY'}
     assert 'not an ONNX model' in models['broken']['reason'] and models['broken']['serving'] is None
     serving = models['sparse']['serving']
-    assert serving['inputs'][0] == {'name': 'image', 'datatype': 'FP32', 'shape': ['-1', '1', '28', '28']}
+    assert serving['inputs'][0] == {'name': 'image', 'datatype': 'FP32', 'shape': [-1, 1, 28, 28]}
     assert float(serving['properties']['swizzle_sparsity']) > 0.8 and serving['max_batch_size'] == 64
 
 

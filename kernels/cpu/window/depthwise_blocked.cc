@@ -58,7 +58,7 @@ HWY_INLINE void AddAnyRow(const Problem& problem, const float* input, const floa
   }
 }
 
-// Likewise one row of a window of known width and stride, whose middle lies inside the plane.
+// It sums likewise one row of a window of known width and stride, whose middle lies inside the plane.
 template <int kWidth, int kStride, int kCount, bool kEdge>
 HWY_INLINE void AddRow(const Problem& problem, const float* input, const float* taps, int64_t x, int64_t lane,
                        FloatVector (&sums)[kCount]) {

@@ -1,4 +1,4 @@
-#include "server/rest/message_json.h"
+#include "server/rpc/message_json.h"
 
 #include <google/protobuf/descriptor.h>
 
