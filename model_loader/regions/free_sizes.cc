@@ -131,11 +131,13 @@ StatusOr<std::vector<TensorView>> FilledInputs(const fallback::Program& program,
   return views;
 }
 
-SizeSearch::SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits, RunOn run)
+SizeSearch::SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+                       const SampleShapes& samples, RunOn run)
     : program_(program),
       stream_(stream),
       limits_(limits),
       run_(std::move(run)),
+      samples_(samples),
       dimensions_(FreeDimensionsOf(program.inputs())),
       constants_(ConstantValues(program)),
       elements_(WithElements(program.graph())),
@@ -145,6 +147,25 @@ SizeSearch::Sizes SizeSearch::Uniform(int64_t rows, int64_t size) const {
   Sizes sizes;
   for (const FreeDimension& dimension : dimensions_) sizes.push_back(dimension.counts_rows ? rows : size);
   return sizes;
+}
+
+std::vector<SizeSearch::Sizes> SizeSearch::Sampled(int64_t rows) const {
+  std::vector<Sizes> sampled;
+  for (const auto& shapes : samples_) {
+    const auto size_at = [&](const std::pair<size_t, size_t>& place) -> int64_t {
+      const Port& input = program_.inputs()[place.first];
+      const auto shape = shapes.find(input.name);
+      return shape == shapes.end() || shape->second.size() != input.shape->size() ? -1 : shape->second[place.second];
+    };
+    Sizes sizes;
+    for (const FreeDimension& dimension : dimensions_) {
+      const int64_t size = dimension.counts_rows ? rows : size_at(dimension.places[0]);
+      const auto agrees = [&](const auto& place) { return dimension.counts_rows || size_at(place) == size; };
+      sizes.push_back(std::ranges::all_of(dimension.places, agrees) ? size : -1);
+    }
+    if (IsAllowed(sizes)) sampled.push_back(std::move(sizes));
+  }
+  return sampled;
 }
 
 RunInputs SizeSearch::InputsOf(const Sizes& sizes, int element) const {
@@ -196,6 +217,7 @@ StatusOr<RunInputs> SizeSearch::Find() {
     found_ = last_;
     return InputsOf(last_.sizes, last_.element);
   };
+  if (RunsOnAny(Sampled(kSurveyedRows), 0)) return found();
   for (const int64_t size : kFreeSizes) {
     if (Runs(Uniform(kSurveyedRows, size), 0)) return found();
     if (last_.end.node >= 0 && ReadsConstants(last_.end.node)) return Refusal();
@@ -217,7 +239,7 @@ StatusOr<RunInputs> SizeSearch::FindOther() {
   tried_.clear();
   refused_.clear();
   tried_.emplace(found_->sizes, found_->element);
-  std::vector<Sizes> firsts;
+  std::vector<Sizes> firsts = Sampled(kOtherSurveyedRows);
   for (const int64_t size : kFreeSizes) firsts.push_back(Uniform(kOtherSurveyedRows, size));
   for (const int64_t times : {2, 3}) {  // and as in the other run
     Sizes scaled = found_->sizes;

@@ -4,13 +4,14 @@
 // A program is run on few elements, all alike, from small sizes to large ones. Where a node refuses them, the shapes
 // that reached it in runs of other sizes say which dimension of an input each of its dimensions comes from, and its
 // constants, attributes and other inputs say what that would have to be: the next runs are of such sizes, as long as
-// they get further.
+// they get further. Where somebody knows shapes that requests have, these are tried before all others.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_FREE_SIZES_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_FREE_SIZES_H_
 
 #include <array>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +37,9 @@ struct FreeDimension {
 
 // Those of one name are one, and so are those without a name that are dimension 0. REQUIRES: all inputs have shapes.
 std::vector<FreeDimension> FreeDimensionsOf(const std::vector<fallback::Port>& inputs);
+
+// Shapes that requests are known to have: of each its inputs', by name. What does not fit the inputs tells nothing.
+using SampleShapes = std::vector<std::map<std::string, Shape>>;
 
 // Inputs of a run. Value type.
 struct RunInputs {
@@ -65,7 +69,8 @@ class SizeSearch {
   using RunOn = std::function<RunEnd(const RunInputs& inputs)>;
 
   // `run` runs the program. REQUIRES: all inputs have shapes.
-  SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits, RunOn run);
+  SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+             const SampleShapes& samples, RunOn run);
 
   // Inputs that the program runs on. An error is of the run that came furthest: FAILED_PRECONDITION where no request
   // comes further.
@@ -84,6 +89,8 @@ class SizeSearch {
   };
 
   Sizes Uniform(int64_t rows, int64_t size) const;
+  // Those of the samples, for so many rows.
+  std::vector<Sizes> Sampled(int64_t rows) const;
   RunInputs InputsOf(const Sizes& sizes, int element) const;
   // Whether it was not tried yet, is allowed, and went through. Of the others those that came furthest are kept.
   bool Runs(const Sizes& sizes, int element);
@@ -111,6 +118,7 @@ class SizeSearch {
   Stream& stream_;
   const fallback::Limits limits_;
   const RunOn run_;
+  const SampleShapes samples_;
   const std::vector<FreeDimension> dimensions_;
   const std::set<int> constants_;  // values that depend on no input
   const std::set<int> elements_;   // values that depend on elements of inputs

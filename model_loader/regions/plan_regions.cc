@@ -243,10 +243,10 @@ class RegionPlanner {
 // `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned. refusal:
 // RegionalProgram's.
 StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int& threads,
-                           const fallback::Limits& limits, Status& refusal) {
+                           const ExpectedRequests& requests, Status& refusal) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(threads));
   threads = stream->threads();
-  StatusOr<Survey> surveyed = SurveyProgram(program, *stream, limits);
+  StatusOr<Survey> surveyed = SurveyProgram(program, *stream, requests.limits, requests.samples);
   if (surveyed.status().code() == StatusCode::kFailedPrecondition) refusal = surveyed.status();
   SWIZZLE_ASSIGN_OR_RETURN(Survey survey, std::move(surveyed));
   refusal = CheckOutputTypes(program, survey);
@@ -285,9 +285,9 @@ int UnplannedLayers(const fallback::Program& program, const Survey& survey) {
 
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
-                                 const fallback::Limits& limits, bool tunable, Status& refusal) {
+                                 const ExpectedRequests& requests, bool tunable, Status& refusal) {
   PlanOptions of_one = options;
-  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, limits, refusal));
+  SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, requests, refusal));
   const Graph& graph = program->graph();
   const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
   std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
@@ -320,7 +320,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   made.program.surveyed = survey.inputs;
   made.program.unplanned_layers = UnplannedLayers(*made.program.program, survey);
   if (backends.device != nullptr) {
-    SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, options.precision, limits, made.program));
+    SWIZZLE_RETURN_IF_ERROR(MoveToDevice(survey, backends, options.precision, requests.limits, made.program));
   }
   if (planner.tunables.empty()) return made;
   made.tuner = std::make_unique<RegionTuner>(std::move(planner.tunables), std::move(times));
@@ -329,9 +329,9 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
 
 // What cannot be planned stays as it is.
 TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
-                           const PlanOptions& options, const fallback::Limits& limits, bool tunable) {
+                           const PlanOptions& options, const ExpectedRequests& requests, bool tunable) {
   Status refusal;
-  StatusOr<TunableRegions> planned = PlanAll(program, backends, options, limits, tunable, refusal);
+  StatusOr<TunableRegions> planned = PlanAll(program, backends, options, requests, tunable, refusal);
   if (planned.ok()) planned->program.refusal = std::move(refusal);
   if (planned.ok()) return *std::move(planned);
   const std::string reason(planned.status().message());
@@ -345,7 +345,7 @@ TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, con
   PlanOptions on_host = options;
   if (!backends.host.Computes(options.precision)) on_host.precision = Precision::kFloat32;
   on_host.tuning_cache = nullptr;  // the device's
-  made = PlanOrLeave(std::move(program), backends.host, on_host, limits, tunable);
+  made = PlanOrLeave(std::move(program), backends.host, on_host, requests, tunable);
   made.program.not_on_device = reason;
   return made;
 }
@@ -406,13 +406,13 @@ int64_t RegionalProgram::weight_bytes() const {
 }
 
 RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
-                            const PlanOptions& options, const fallback::Limits& limits) {
-  return PlanOrLeave(std::move(program), backends, options, limits, false).program;
+                            const PlanOptions& options, const ExpectedRequests& requests) {
+  return PlanOrLeave(std::move(program), backends, options, requests, false).program;
 }
 
 TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
-                                  const PlanOptions& options, const fallback::Limits& limits) {
-  return PlanOrLeave(std::move(program), backends, options, limits, true);
+                                  const PlanOptions& options, const ExpectedRequests& requests) {
+  return PlanOrLeave(std::move(program), backends, options, requests, true);
 }
 
 }  // namespace swizzle::regions

@@ -29,6 +29,12 @@ struct RegionBackends {
   const DeviceFunctions* functions;  // of the device
 };
 
+// What requests are like. Value type.
+struct ExpectedRequests {
+  fallback::Limits limits = {};  // that each keeps to
+  SampleShapes samples = {};     // what some of them have
+};
+
 // A program with its regions. Value type; what it holds is immutable.
 struct RegionalProgram {
   std::shared_ptr<const fallback::Program> program;
@@ -72,7 +78,7 @@ struct RegionalProgram {
 // is: a program whose shapes cannot be known has no regions. One that a device does not take is planned for the host,
 // in FP32.
 RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
-                            const PlanOptions& options, const fallback::Limits& limits = {});
+                            const PlanOptions& options, const ExpectedRequests& requests = {});
 
 struct TunableRegions {
   RegionalProgram program;
@@ -82,7 +88,7 @@ struct TunableRegions {
 // The same, but nothing is measured now; of the options, the tuning budget and the gate are the tuner's. The backends
 // and the tuning cache, which is that of what computes, outlive both.
 TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
-                                  const PlanOptions& options, const fallback::Limits& limits = {});
+                                  const PlanOptions& options, const ExpectedRequests& requests = {});
 
 }  // namespace swizzle::regions
 

@@ -120,12 +120,13 @@ Status CheckOutputTypes(const fallback::Program& program, const Survey& survey) 
   return {};
 }
 
-StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits) {
+StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+                               const SampleShapes& samples) {
   for (const fallback::Port& port : program.inputs()) {
     if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
   }
   Surveyor surveyor(program, stream, limits);
-  SizeSearch search(program, stream, limits, [&](const RunInputs& inputs) { return surveyor.Run(inputs); });
+  SizeSearch search(program, stream, limits, samples, [&](const RunInputs& inputs) { return surveyor.Run(inputs); });
   SWIZZLE_RETURN_IF_ERROR(search.Find());
   Survey survey = surveyor.TakeSurvey();
   AddReaders(program.graph(), survey);

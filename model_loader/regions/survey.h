@@ -35,9 +35,11 @@ struct Survey {
   bool IsKnown(int value) const { return known.contains(value); }
 };
 
-// UNIMPLEMENTED if an input is declared without a shape. FAILED_PRECONDITION, naming the node and whose fault it is, if
-// no request can be computed. Any other error if the program runs on nothing that is tried (free_sizes.h).
-StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits);
+// `samples`: shapes that are tried first. UNIMPLEMENTED if an input is declared without a shape. FAILED_PRECONDITION,
+// naming the node and whose fault it is, if no request can be computed. Any other error if the program runs on nothing
+// that is tried (free_sizes.h).
+StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+                               const SampleShapes& samples = {});
 
 // FAILED_PRECONDITION, naming the output, where one is of another type than the program declares and clients expect.
 Status CheckOutputTypes(const fallback::Program& program, const Survey& survey);

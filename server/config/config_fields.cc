@@ -138,7 +138,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {"optimization.eager_batching", kNoEffect, "batches are formed as soon as an executor is idle"},
     {"parameters", kServed, "see below"},
     {"model_warmup", kServed,
-     "requests that each executor runs before the model is ready; one that fails, fails the load"},
+     "requests that each executor runs before the model is ready; one that fails, fails the load. Of sizes that the "
+     "model leaves open, theirs are the first to be tried when it is planned"},
     {"model_warmup.name", kServed, "what errors call the sample"},
     {"model_warmup.batch_size", kServed, "so many of it run together, as far as the model's batches go; 0: 1"},
     {"model_warmup.inputs", kServed,

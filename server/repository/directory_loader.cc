@@ -240,7 +240,8 @@ class DirectoryLoader {
     claim_.LimitRuns();
     fallback::Limits limits{.budget = claim_.runs()};
     SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made,
-                             RegionsWhere(WithServedInputs(std::move(model.program), spec), spec, limits));
+                             RegionsWhere(WithServedInputs(std::move(model.program), spec), spec,
+                                          {limits, WarmUp::ShapesOf(config.value_or(inference::ModelConfig()), spec)}));
     LogRegions(model.reason, made.program);
     const bool on_gpu = made.program.on_device != nullptr;
     if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
@@ -263,13 +264,14 @@ class DirectoryLoader {
   // On a GPU, the first of those that it may have, where the configuration asks for it, or leaves it open and the host
   // would have nothing to compute.
   StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
-                                                 const ModelSpec& spec, const fallback::Limits& limits) const {
+                                                 const ModelSpec& spec,
+                                                 const regions::ExpectedRequests& requests) const {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
     if (backends[0] == &devices_.cpu()) {
-      return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
+      return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), requests, nullptr);
     }
     regions::TunableRegions made =
-        RegionsOf(program, PlanOptionsFor(spec, *backends[0]), limits, std::get<DeviceBackend*>(backends[0]->kind()));
+        RegionsOf(program, PlanOptionsFor(spec, *backends[0]), requests, std::get<DeviceBackend*>(backends[0]->kind()));
     if (spec.instance_kind == InstanceKind::kGpu) {
       if (made.program.on_device != nullptr) return made;
       return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
@@ -277,15 +279,15 @@ class DirectoryLoader {
     }
     if (made.program.on_device != nullptr && made.program.interpreted_nodes() == 0) return made;
     made = {};
-    return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), limits, nullptr);
+    return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), requests, nullptr);
   }
 
   regions::TunableRegions RegionsOf(std::shared_ptr<const fallback::Program> program, PlanOptions plan,
-                                    const fallback::Limits& limits, DeviceBackend* device) const {
+                                    const regions::ExpectedRequests& requests, DeviceBackend* device) const {
     const regions::RegionBackends backends(devices_.cpu(), device, devices_.functions());
-    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), backends, plan, limits);
+    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), backends, plan, requests);
     plan.tuning_budget = absl::ZeroDuration();
-    return {regions::PlanRegions(std::move(program), backends, plan, limits), nullptr};
+    return {regions::PlanRegions(std::move(program), backends, plan, requests), nullptr};
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {

@@ -100,12 +100,18 @@ StatusOr<std::string> BytesOf(const SampleInput& input, DType dtype, int64_t cou
                          DTypeName(dtype));
 }
 
+// What requests have of an input whose row a sample gives.
+Shape WireShapeOf(const SampleInput& input, const ModelSpec& spec) {
+  Shape shape(input.dims().begin(), input.dims().end());
+  shape.insert(shape.begin(), BatchDims(spec), 1);
+  return shape;
+}
+
 StatusOr<TensorView> ViewOf(const SampleInput& input, const TensorSpec& tensor, const ModelSpec& spec,
                             const fs::path& folder, std::string& bytes) {
   const Shape row(input.dims().begin(), input.dims().end());
   const StatusOr<int64_t> count = ElementCount(row);
-  TensorView view{tensor.dtype, row, {}};
-  view.shape.insert(view.shape.begin(), BatchDims(spec), 1);
+  TensorView view{tensor.dtype, WireShapeOf(input, spec), {}};
   if (DTypeOf(input.data_type()) != tensor.dtype || !count.ok() || !ShapeFits(spec, tensor, view.shape)) {
     const auto given = DTypeOf(input.data_type());
     return InvalidArgument("is ", given ? DTypeName(*given) : "of no type", " ", ShapeText(row), "; ",
@@ -144,6 +150,20 @@ StatusOr<Request> RequestOf(const inference::ModelWarmup& sample, const Model& m
 std::string NameOf(std::string_view sample) { return Concat("config.pbtxt: sample '", sample, "' of 'model_warmup'"); }
 
 }  // namespace
+
+regions::SampleShapes WarmUp::ShapesOf(const inference::ModelConfig& config, const ModelSpec& spec) {
+  regions::SampleShapes samples;
+  for (const inference::ModelWarmup& given : config.model_warmup()) {
+    auto& sample = samples.emplace_back();
+    for (const TensorSpec& tensor : spec.inputs) {
+      const auto input = given.inputs().find(tensor.name);
+      if (input == given.inputs().end()) continue;
+      const Shape shape = WireShapeOf(input->second, spec);
+      if (ShapeFits(spec, tensor, shape)) sample.emplace(tensor.name, ModelShape(spec, tensor, shape));
+    }
+  }
+  return samples;
+}
 
 StatusOr<WarmUp> WarmUp::Of(const inference::ModelConfig& config, const Model& model, const fs::path& folder) {
   const ModelSpec& spec = model.spec();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "model_loader/regions/free_sizes.h"
 #include "proto/model_config.pb.h"
 #include "server/model/model.h"
 #include "server/model/request.h"
@@ -19,6 +20,9 @@ namespace swizzle {
 // Thread-compatible. Keeps the tensors of all samples.
 class WarmUp {
  public:
+  // The shapes that the samples have to a model of this specification, as far as they fit it.
+  static regions::SampleShapes ShapesOf(const inference::ModelConfig& config, const ModelSpec& spec);
+
   // Checks the samples as requests are checked. INVALID_ARGUMENT, and the like, naming the sample, where the model
   // would take no such request, or a file of one cannot be had. `folder` is the model's.
   static StatusOr<WarmUp> Of(const inference::ModelConfig& config, const Model& model,

@@ -33,7 +33,7 @@ void Run(std::span<const std::byte> file, std::shared_ptr<const fallback::Progra
   options.max_batch = 2;
   options.threads = 1;
   options.tuning_budget = absl::ZeroDuration();
-  const RegionalProgram regional = PlanRegions(program, backend, options, fallback::kLimits);
+  const RegionalProgram regional = PlanRegions(program, backend, options, {fallback::kLimits});
   if (regional.program == program) return;
   SWIZZLE_CHECK(!regional.Text().empty());
   const auto planned = regional.program->Run(inputs->views(), stream, fallback::kLimits);

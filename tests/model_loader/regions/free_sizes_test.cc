@@ -21,10 +21,10 @@ constexpr auto kHopeless = StatusCode::kFailedPrecondition;
 
 class FreeSizesTest : public ::testing::Test {
  protected:
-  StatusOr<Survey> SurveyOf(const OnnxBuilder& builder) {
+  StatusOr<Survey> SurveyOf(const OnnxBuilder& builder, const SampleShapes& samples = {}) {
     SWIZZLE_ASSIGN_OR_RETURN(program_, fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())));
     SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend_->NewStream(1));
-    return SurveyProgram(*program_, *stream, {});
+    return SurveyProgram(*program_, *stream, {}, samples);
   }
 
   // The inputs' shapes of the run that went through.
@@ -73,6 +73,26 @@ TEST_F(FreeSizesTest, AreSmallWhereTheyMayBe) {
   EXPECT_THAT(survey->inputs.shapes, ElementsAre(Shape{2, 64}));
   EXPECT_TRUE(survey->shapes_follow);
   EXPECT_EQ(survey->other_shapes[0], (Shape{3, 32}));
+}
+
+TEST_F(FreeSizesTest, AreThoseOfSamplesBeforeAllOthers) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, -1})
+      .Input("y", {-1, -1})
+      .Node("Add", {"x", "y"}, {"s"})
+      .Node("Tan", {"s"}, {"z"})
+      .Output("z");
+  const auto survey = SurveyOf(builder, {{{"x", {1, 41}}, {"y", {1, 41}}}, {{"x", {1, 17}}, {"y", {1, 17}}}});
+  ASSERT_THAT(survey, IsOk());
+  EXPECT_THAT(survey->inputs.shapes, ElementsAre(Shape{2, 41}, Shape{2, 41}));
+  EXPECT_EQ(survey->other_shapes[0], (Shape{3, 17}));
+  for (const SampleShapes& useless : {SampleShapes{{{"x", {1, 41}}}}, SampleShapes{{{"x", {41}}, {"y", {41}}}},
+                                      SampleShapes{{{"x", {1, 41}}, {"y", {1, 42}}}},
+                                      SampleShapes{{{"x", {1, 0}}, {"y", {1, 0}}}}, SampleShapes{{}}}) {
+    const auto without = SurveyOf(builder, useless);
+    ASSERT_THAT(without, IsOk());
+    EXPECT_THAT(without->inputs.shapes, ElementsAre(Shape{2, 64}, Shape{2, 64}));
+  }
 }
 
 TEST_F(FreeSizesTest, ReachOverWindows) {

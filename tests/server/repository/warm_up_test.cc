@@ -96,6 +96,22 @@ TEST_F(WarmUpTest, RunsSamplesOfZerosAsOftenAsTheySay) {
   EXPECT_THAT(model_->shape, ElementsAre(1, 2));
 }
 
+TEST_F(WarmUpTest, TellsShapesThatRequestsHave) {
+  inference::ModelConfig config;
+  SWIZZLE_CHECK(google::protobuf::TextFormat::ParseFromString(
+      "model_warmup { name: 'one' inputs { key: 'X' value { data_type: TYPE_FP32 dims: [3, 7] zero_data: true } } }"
+      "model_warmup { name: 'wrong' inputs { key: 'X' value { data_type: TYPE_FP32 dims: 9 zero_data: true } } }",
+      &config));
+  const regions::SampleShapes batched = {{{"X", {1, 3, 7}}}, {}}, plain = {{{"X", {3, 7}}}, {}};
+  const regions::SampleShapes reshaped = {{{"X", {1, 7, 1, 3}}}, {}};
+  SetInput({"X", DType::kFloat32, {3, -1}});
+  EXPECT_EQ(WarmUp::ShapesOf(config, model_->spec()), batched);
+  SetInput({"X", DType::kFloat32, {-1, 7}}, 0);
+  EXPECT_EQ(WarmUp::ShapesOf(config, model_->spec()), plain);
+  SetInput({.name = "X", .dims = {-1, 1, 3}, .reshaped = Shape{3, -1}});
+  EXPECT_EQ(WarmUp::ShapesOf(config, model_->spec()), reshaped);
+}
+
 TEST_F(WarmUpTest, DrawsNumbersThatModelsTake) {
   const std::string random = "dims: 64 random_data: true";
   SetInput({"X", DType::kFloat32, {-1}});
