@@ -59,7 +59,7 @@ struct Layer : Operator {
   std::string name;         // of the ONNX node it came from (or the first of those fused)
   std::vector<int> inputs;  // values, as KernelArgs::inputs
   int output = -1;          // value
-  int weight = -1;          // index into Network::weights; -1: none
+  int weight = -1;          // index into Network::weights, which several layers may name; -1: none
 };
 
 // How one input or output looks to a client.

@@ -212,10 +212,9 @@ class Validator {
     if (layer.weight < 0 || static_cast<size_t>(layer.weight) >= network_.weights.size()) {
       return InvalidArgument("it names weight ", layer.weight, ", which does not exist");
     }
-    if (weight_used_[layer.weight]) return InvalidArgument("weight ", layer.weight, " belongs to another layer");
-    weight_used_[layer.weight] = true;
     const Weight& weight = network_.weights[layer.weight];
-    SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
+    if (!weight_used_[layer.weight]) SWIZZLE_RETURN_IF_ERROR(ValidateWeight(weight));
+    weight_used_[layer.weight] = true;
     return CheckLayerWeight(network_, layer, weight);
   }
 

@@ -1,6 +1,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -46,8 +47,9 @@ StatusOr<WeightMatrix> Smallest(Weight weight, std::span<const Format> formats) 
 // Of sparse weights with values; others keep their format, and those that none of the formats holds.
 Refusals ChangeFormats(Network& network, const std::string& asked) {
   Refusals refusals;
+  std::set<int> seen;
   for (const Layer& layer : network.layers) {
-    if (layer.weight < 0) continue;
+    if (layer.weight < 0 || !seen.insert(layer.weight).second) continue;
     Weight& weight = network.weights[layer.weight];
     if (!IsSparse(weight.format()) || !HasValues(weight.format())) continue;
     const std::optional<Format> named = FormatFromName(asked);

@@ -153,7 +153,7 @@ StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph) {
     }
     arrays.Add(DType::kUint8, tensor.values, *elements.mutable_values());
   }
-  return PackedFile(header, arrays, kPackedVersion);
+  return PackedFile(header, arrays, kGraphVersion);
 }
 
 Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file) {

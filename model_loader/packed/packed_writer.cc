@@ -1,5 +1,6 @@
 #include "model_loader/packed/packed_writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -132,7 +133,9 @@ packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
 StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
   ArrayWriter arrays;
   const packed::Header header = PackHeader(network, arrays);
-  return PackedFile(header, arrays, kNetworkVersion);
+  const auto with_weights = std::ranges::count_if(network.layers, [](const Layer& layer) { return layer.weight >= 0; });
+  const bool shares_weights = with_weights > std::ssize(network.weights);
+  return PackedFile(header, arrays, shares_weights ? kPackedVersion : kNetworkVersion);
 }
 
 Status WritePacked(const Network& network, const std::filesystem::path& file) {

@@ -83,8 +83,8 @@ class AffineFolder {
     rewriter_.SetInputs(node, std::move(inputs));
   }
 
-  // Makes the convolution's weight and bias, zeros where it has none, its own.
-  void OwnWeights(int conv) {
+  // Makes the convolution's bias, zeros where it has none, its own.
+  void OwnBias(int conv) {
     const Node& node = rewriter_.node(conv);
     if (node.Input(kBias) == kNoValue) {
       const std::vector<float> zeros(graph_.ShapeOf(node.inputs[kWeight])[0]);
@@ -94,8 +94,17 @@ class AffineFolder {
           graph_.AddConstant(node.name + ".bias", Tensor::Floats({static_cast<int64_t>(zeros.size())}, zeros));
       rewriter_.SetInputs(conv, std::move(inputs));
     }
-    Own(conv, kWeight);
     Own(conv, kBias);
+  }
+
+  void ScaleWeight(int affine, int conv) {
+    Own(conv, kWeight);
+    const std::span<float> weight = OwnFloats(conv, kWeight);
+    const auto scale = Floats(affine, kScale);
+    const size_t row = weight.size() / scale.size();
+    const std::vector<float> before(weight.begin(), weight.end());
+    for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
+    ScaleWholes(conv, scale, before);
   }
 
   bool Vanishes(int affine) {
@@ -111,13 +120,10 @@ class AffineFolder {
 
   // (W x + b) s + t: every row of W and b times its s, plus t.
   void FoldIntoPrevious(int affine, int conv) {
-    OwnWeights(conv);
-    const std::span<float> weight = OwnFloats(conv, kWeight), bias = OwnFloats(conv, kBias);
+    OwnBias(conv);
+    if (!AreOnes(Floats(affine, kScale))) ScaleWeight(affine, conv);
+    const std::span<float> bias = OwnFloats(conv, kBias);
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
-    const size_t row = weight.size() / scale.size();
-    const std::vector<float> before(weight.begin(), weight.end());
-    for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[i / row];
-    ScaleWholes(conv, scale, before);
     for (size_t m = 0; m < bias.size(); ++m) bias[m] = bias[m] * scale[m] + shift[m];
     rewriter_.TakeOutput(conv, affine);
   }
@@ -206,7 +212,8 @@ class AffineFolder {
 
   // W (x s + t) + b: every column of W times its s, and W t goes to b.
   void FoldIntoNext(int affine, int conv) {
-    OwnWeights(conv);
+    OwnBias(conv);
+    Own(conv, kWeight);
     const std::span<float> weight = OwnFloats(conv, kWeight), bias = OwnFloats(conv, kBias);
     const auto scale = Floats(affine, kScale), shift = Floats(affine, kShift);
     const Shape shape = graph_.ShapeOf(graph_.nodes[conv].inputs[kWeight]);

@@ -7,6 +7,7 @@
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
 #include "model_loader/graph/operators.h"
+#include "model_loader/network/shared_weights.h"
 #include "model_loader/network/validate_layer.h"
 #include "model_loader/semantics/epilogues.h"
 #include "model_loader/semantics/functions.h"
@@ -273,8 +274,7 @@ class Lowering {
     } else {
       weight.matrix = std::move(matrix);
     }
-    network_.weights.push_back(std::move(weight));
-    return static_cast<int>(network_.weights.size()) - 1;
+    return weights_.Add(std::move(weight));
   }
 
   // Of inputs 3 and 4: row offsets and column indices, INT32.
@@ -284,8 +284,7 @@ class Lowering {
     pattern.tokens = graph_.ShapeOf(node.inputs[kOffsets])[0] - 1;
     pattern.row_offsets = Take<uint32_t>(node.inputs[kOffsets]);
     pattern.col_indices = Take<uint32_t>(node.inputs[kIndices]);
-    network_.weights.push_back({std::move(pattern), {}});
-    return static_cast<int>(network_.weights.size()) - 1;
+    return weights_.Add({std::move(pattern), {}});
   }
 
   std::vector<float> TakeFloats(int value) { return Take<float>(value); }
@@ -318,6 +317,7 @@ class Lowering {
 
   Graph graph_;
   Network network_;
+  WeightCollection weights_{network_.weights};
   std::vector<int> network_values_;  // by graph value; -1: none
   std::vector<int> reads_;           // by graph value, still to come
 };

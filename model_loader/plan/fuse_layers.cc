@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -20,10 +21,12 @@ class Fuser {
       : network_(network),
         maker_(network.values.size(), kNone),
         readers_(network.values.size()),
+        weight_readers_(network.weights.size()),
         gone_(network.layers.size()) {
     for (size_t i = 0; i < network.layers.size(); ++i) {
       maker_[network.layers[i].output] = static_cast<int>(i);
       for (int value : network.layers[i].inputs) ++readers_[value];
+      if (network.layers[i].weight >= 0) ++weight_readers_[network.layers[i].weight];
     }
     for (const NetworkPort& port : network.outputs) ++readers_[port.value];
   }
@@ -218,20 +221,30 @@ class Fuser {
       if (parts[i] == nullptr || !CanJoin(*parts[0], *parts[i])) return;
     }
     Layer& first = **std::ranges::min_element(parts);  // in the order of execution
-    std::optional<Weight> weight = Stack({&network_.weights[parts[0]->weight], &network_.weights[parts[1]->weight],
-                                          &network_.weights[parts[2]->weight]});
-    if (!weight) return;
+    const int weight = StackedWeight({parts[0]->weight, parts[1]->weight, parts[2]->weight});
+    if (weight == kNone) return;
     NetworkValue value = network_.values[first.output];
-    value.channels = weight->rows();
+    value.channels = network_.weights[weight].rows();
     for (const Layer* part : parts) {
-      network_.weights[part->weight] = Weight{};
+      if (--weight_readers_[part->weight] == 0) network_.weights[part->weight] = Weight{};
       if (part != &first) gone_[part - network_.layers.data()] = true;
     }
-    network_.weights[first.weight] = *std::move(weight);
+    first.weight = weight;
     first.output = static_cast<int>(network_.values.size());
     network_.values.push_back(std::move(value));
     attention.inputs = {first.output};
     attention.attention().packed = true;
+  }
+
+  // The rows of these weights, one after another, as a weight of their own; kNone where they cannot be stacked.
+  int StackedWeight(const std::array<int, 3>& weights) {
+    if (const auto known = stacked_.find(weights); known != stacked_.end()) return known->second;
+    std::optional<Weight> stacked =
+        Stack({&network_.weights[weights[0]], &network_.weights[weights[1]], &network_.weights[weights[2]]});
+    if (!stacked) return kNone;
+    network_.weights.push_back(*std::move(stacked));
+    weight_readers_.push_back(1);
+    return stacked_[weights] = static_cast<int>(network_.weights.size()) - 1;
   }
 
   // The rows of all, one after another; none where the formats cannot be stacked.
@@ -266,9 +279,11 @@ class Fuser {
   }
 
   Network& network_;
-  std::vector<int> maker_;    // layer by value; kNone: an input
-  std::vector<int> readers_;  // of each value, ports among them
-  std::vector<bool> gone_;    // layers
+  std::vector<int> maker_;                     // layer by value; kNone: an input
+  std::vector<int> readers_;                   // of each value, ports among them
+  std::vector<int> weight_readers_;            // of each weight
+  std::vector<bool> gone_;                     // layers
+  std::map<std::array<int, 3>, int> stacked_;  // StackedWeight, by what it is of
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/base/mutex.h"
+#include "model_loader/network/shared_weights.h"
 #include "model_loader/plan/assemble.h"
 #include "model_loader/plan/blueprint.h"
 #include "model_loader/plan/choose/candidates.h"
@@ -27,7 +28,6 @@
 #include "model_loader/plan/prepared_weights.h"
 #include "model_loader/plan/run/device_plan.h"
 #include "model_loader/plan/run/host_plan.h"
-#include "model_loader/plan/share_weights.h"
 #include "model_loader/plan/weight_facts.h"
 
 namespace swizzle {

@@ -22,11 +22,8 @@ struct WeightFacts {
   WeightFacts() = default;
 };
 
-// Of what the weight holds, bias and whole numbers included. REQUIRES: it is there.
-uint64_t WeightHash(const Weight& weight);
-
-// Of what the layers' weights hold, values and biases included. Networks of one hash have the same weights in the same
-// places, whatever the planes of their values. REQUIRES: the weights are there.
+// Of what the layers' weights hold, biases and whole numbers included. Networks of one hash have the same weights in
+// the same places, whatever the planes of their values. REQUIRES: the weights are there.
 uint64_t ContentHash(const Network& network);
 
 }  // namespace swizzle

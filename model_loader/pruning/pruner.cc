@@ -168,12 +168,17 @@ Status Pruner::CheckResult() const {
 }
 
 void PruneNetwork(Network& network, Pruner& pruner) {
+  std::vector<std::vector<std::string>> readers(network.weights.size());
   for (const Layer& layer : network.layers) {
-    if (layer.op != Op::kConv) continue;
+    if (layer.op == Op::kConv) readers[layer.weight].push_back(layer.name);
+  }
+  for (const Layer& layer : network.layers) {
+    if (layer.op != Op::kConv || readers[layer.weight].empty()) continue;
+    const std::vector<std::string> names = std::exchange(readers[layer.weight], {});
     Weight& weight = network.weights[layer.weight];
     DenseMatrix dense = weight.ToDense();
-    pruner.Prune({std::span(&layer.name, 1), {dense.rows, dense.cols}, false, layer.window().taps()}, dense.values);
-    if (!pruner.Skips(std::span(&layer.name, 1))) weight.matrix = ChooseFormat(std::move(dense));
+    pruner.Prune({names, {dense.rows, dense.cols}, false, layer.window().taps()}, dense.values);
+    if (!pruner.Skips(names)) weight.matrix = ChooseFormat(std::move(dense));
   }
 }
 

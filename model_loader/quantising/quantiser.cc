@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "model_loader/network/shared_weights.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
@@ -56,7 +57,9 @@ class Quantiser {
         wanted_(network.values.size()),
         holdable_(network.values.size()),
         reads_(network.layers.size()),
-        alike_(network.values.size()) {}
+        alike_(network.values.size()) {
+    UnshareWeights(network);  // what layers read says how their weights are rounded
+  }
 
   StatusOr<std::vector<QuantisedLayer>> Run() {
     SWIZZLE_RETURN_IF_ERROR(FindSkipped());
@@ -70,6 +73,7 @@ class Quantiser {
       if (IsConvolution(network_.layers[i])) results.push_back(QuantiseWeight(static_cast<int>(i)));
     }
     PutInserted();
+    ShareWeights(network_);
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
     return results;
   }
@@ -87,6 +91,7 @@ class Quantiser {
       DenseMatrix rounded = real;
       results.back().weight_decibels = RoundWeight(weight, real, rounded);
     }
+    ShareWeights(network_);
     SWIZZLE_RETURN_IF_ERROR(network_.Validate());
     return results;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 #include "model_loader/graph/operators.h"
 #include "model_loader/semantics/epilogues.h"
@@ -71,9 +73,23 @@ int Emitter::Linear(int x, int64_t rows, std::vector<float> weight, std::optiona
   Node window;
   SetWindow(window, Window{});
   window.attributes["group"] = int64_t{1};
-  const int constant = AddFloats(".weight", {rows, Channels(x), 1, 1}, weight);
-  if (wholes) graph_.values[constant].wholes = WholeNumbers{*std::move(wholes), 0};
+  const int constant = Weight({rows, Channels(x), 1, 1}, weight, std::move(wholes));
   return AddNode("Conv", {x, constant}, rows, IsPerToken(x), std::move(window.attributes));
+}
+
+int Emitter::Weight(const Shape& shape, std::span<const float> numbers, std::optional<Quantisation> wholes) {
+  const auto bytes = std::as_bytes(numbers);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<int>& alike = weights_[std::hash<std::string_view>()(text)];
+  for (const int known : alike) {
+    const Value& value = graph_.values[known];
+    const auto& its = value.wholes;
+    const bool same_wholes = its.has_value() == wholes.has_value() && (!its || its->quantisation == *wholes);
+    if (value.shape == shape && same_wholes && std::ranges::equal(value.constant->bytes, bytes)) return known;
+  }
+  const int constant = alike.emplace_back(AddFloats(".weight", shape, numbers));
+  if (wholes) graph_.values[constant].wholes = WholeNumbers{*std::move(wholes), 0};
+  return constant;
 }
 
 int Emitter::Quantise(int x, const Quantisation& as) {

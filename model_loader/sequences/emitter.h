@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,8 @@ class Emitter {
               std::map<std::string, Attribute> attributes = {});
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);
   int AddFloats(const char* suffix, Shape shape, std::span<const float> values);
+  // A constant of these numbers: one that was made before, where there is such a one.
+  int Weight(const Shape& shape, std::span<const float> numbers, std::optional<Quantisation> wholes);
   std::string FreshName(const std::string& suffix);
   static std::optional<WholeNumbers> SelectedWholes(const std::optional<WholeNumbers>& wholes,
                                                     const std::vector<int64_t>& rows);
@@ -76,7 +79,8 @@ class Emitter {
   int64_t spent_ = 0;
   std::string name_;
   std::map<std::string, int> names_taken_;
-  std::vector<int> producers_;  // by value: a node, or -1
+  std::vector<int> producers_;                            // by value: a node, or -1
+  std::unordered_map<size_t, std::vector<int>> weights_;  // made by Weight, by a hash of their numbers
   std::map<std::pair<int, std::vector<int64_t>>, int> selected_;
   std::vector<std::pair<int, int>> quantised_;  // values, and what they are quantised
   std::vector<std::pair<std::string, int>> counts_;

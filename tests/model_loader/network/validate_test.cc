@@ -135,7 +135,6 @@ const Fault kFaults[] = {
      },
      "('spare') is made by no layer"},
     {"WeightOfNothing", [](Network& n) { n.weights.push_back(n.weights[0]); }, "belongs to no layer"},
-    {"WeightOfTwo", [](Network& n) { n.layers[1].weight = n.layers[0].weight; }, "belongs to another layer"},
     {"WeightOutOfRange", [](Network& n) { n.layers[0].weight = 1000; }, "names weight 1000"},
     {"WeightMissing", [](Network& n) { n.layers[0].weight = -1; }, "names weight -1"},
     {"WeightOfAdd", [](Network& n) { FirstOf(n, Op::kAdd).weight = 0; }, "Add has no weight"},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -12,6 +13,8 @@
 
 #include "kernels/format/attention_pattern.h"
 #include "kernels/format/csr.h"
+#include "model_loader/network/shared_weights.h"
+#include "model_loader/packed/file_layout.h"
 #include "model_loader/packed/packed_reader.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/random_network.h"
@@ -131,6 +134,28 @@ Network WideLayer(int64_t cols) {
   network.layers = {layer};
   network.weights = {{csr, {}}};
   return network;
+}
+
+TEST(PackedWriterTest, WritesSharedWeightsOnce) {
+  Network network = WideLayer(100);
+  Layer again = network.layers[0];
+  again.name = "again";
+  again.output = 2;
+  network.values.push_back({"z", 2, 1, 1});
+  network.layers.push_back(again);
+  network.outputs.push_back({"z", DType::kFloat32, {2}, 2});
+  const auto version_of = [](const Network& of) {
+    PackedPrefix prefix;
+    const auto bytes = EncodePacked(of);
+    std::memcpy(&prefix, bytes->data(), sizeof(prefix));
+    return prefix.version;
+  };
+  ExpectSameNetwork(RoundTrip(network), network);
+  EXPECT_EQ(version_of(network), kPackedVersion) << "older readers refuse it by its version";
+  UnshareWeights(network);
+  ASSERT_EQ(network.weights.size(), 2u);
+  ExpectSameNetwork(RoundTrip(network), network);
+  EXPECT_EQ(version_of(network), kNetworkVersion);
 }
 
 std::string ReadText(const std::filesystem::path& file) {

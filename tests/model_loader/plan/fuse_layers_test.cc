@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/format/csr.h"
+#include "model_loader/network/shared_weights.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/network_reference.h"
 
@@ -247,6 +248,25 @@ void ExpectStackedMatrices(const Network& network, const Network& fused) {
   }
   EXPECT_EQ(MatrixOf(fused, 0).values, values);
   EXPECT_EQ(fused.weights[fused.layers[0].weight].bias, bias);
+}
+
+// As in ALBERT, all of whose blocks have the same weights.
+TEST(FuseLayersTest, AttentionsOfTheSameWeightsHaveOneProductsWeight) {
+  NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 8);
+  const auto attend = [&](int from) {
+    const int key = b.Linear(from, 8, 0.5), query = b.Linear(from, 8, 0.5), value = b.Linear(from, 8, 0.5);
+    return b.Attention(query, key, value, 2, 0.5f);
+  };
+  Network network = WithPorts(b, x, {attend(attend(x))});
+  for (size_t i = 0; i < 3; ++i) network.layers[i + 4].weight = network.layers[i].weight;
+  ShareWeights(network);
+  ASSERT_EQ(network.weights.size(), 3u);
+  const Network fused = Fused(network);
+  ASSERT_EQ(fused.layers.size(), 4u);
+  EXPECT_TRUE(fused.layers[1].attention().packed && fused.layers[3].attention().packed);
+  EXPECT_EQ(fused.layers[0].weight, fused.layers[2].weight);
+  ExpectStackedMatrices(network, fused);
 }
 
 TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {

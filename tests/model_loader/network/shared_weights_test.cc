@@ -1,4 +1,4 @@
-#include "model_loader/plan/share_weights.h"
+#include "model_loader/network/shared_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/pruning/pruner.h"
 #include "tests/support/network_reference.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/plan_runs.h"
@@ -45,27 +46,46 @@ Network Chain(const std::vector<std::string>& weights) {
   return *std::move(network);
 }
 
-TEST(ShareWeightsTest, EqualOnesBecomeOne) {
-  Network network = Chain({"w", "v", "w", "w"});
-  ASSERT_EQ(network.weights.size(), 4u) << "a network has one a layer";
-  const int64_t before = network.StoredWeightBytes();
-  ShareWeights(network);
+std::vector<int> WeightsOf(const Network& network) {
   std::vector<int> weights;
   for (const Layer& layer : network.layers) {
     if (layer.weight >= 0) weights.push_back(layer.weight);
   }
-  EXPECT_EQ(weights, (std::vector<int>{0, 1, 0, 0}));
-  EXPECT_EQ(network.StoredWeightBytes() * 2, before);
+  return weights;
 }
 
-TEST(ShareWeightsTest, AnotherBiasIsAnotherWeight) {
-  Network network = Chain({"w", "w"});
-  network.weights[1].bias.assign(kChannels, 0.5f);
+TEST(SharedWeightsTest, LoweringMakesOneOfEqualOnes) {
+  const Network network = Chain({"w", "v", "w", "w"});
+  EXPECT_EQ(WeightsOf(network), (std::vector<int>{0, 1, 0, 0}));
+  EXPECT_EQ(network.weights.size(), 2u);
+  EXPECT_TRUE(network.Validate().ok());
+}
+
+TEST(SharedWeightsTest, AreApartAndTogetherAgain) {
+  Network network = Chain({"w", "v", "w", "w"});
+  const int64_t shared = network.StoredWeightBytes();
+  UnshareWeights(network);
+  EXPECT_EQ(WeightsOf(network), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(network.StoredWeightBytes(), 2 * shared);
+  network.weights[2].bias.assign(kChannels, 0.5f);
+  EXPECT_EQ(FirstOfAlike(network), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   ShareWeights(network);
-  EXPECT_EQ(FirstOfAlike(network), (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(WeightsOf(network), (std::vector<int>{0, 1, 2, 0})) << "another bias is another weight";
+  EXPECT_EQ(network.weights.size(), 3u);
+  EXPECT_TRUE(network.Validate().ok());
 }
 
-TEST(ShareWeightsTest, PlansPrepareThemOnce) {
+TEST(SharedWeightsTest, ArePrunedOnce) {
+  Network network = Chain({"w", "v", "w"});
+  Pruner pruner({.sparsity = 0.75});
+  PruneNetwork(network, pruner);
+  EXPECT_TRUE(pruner.CheckResult().ok());
+  ASSERT_EQ(pruner.records().size(), 2u);
+  EXPECT_EQ(network.weights[0].nonzeros(), kChannels * kChannels / 4);
+  EXPECT_TRUE(network.Validate().ok());
+}
+
+TEST(SharedWeightsTest, PlansPrepareThemOnce) {
   const Network shared = Chain({"w", "w", "w", "w", "v"}), apart = Chain({"w", "v"});
   const auto backend = NewCpuBackend();
   const auto plan = MustPlan(shared, *backend), expected = MustPlan(apart, *backend);
