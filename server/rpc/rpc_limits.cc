@@ -27,7 +27,7 @@ RpcLimits Settle(RpcLimits limits, int64_t memory, int64_t files) {
 }
 
 int64_t UnfinishedBytes(const RpcLimits& settled) {
-  return std::max(settled.transport_bytes / 2, settled.max_message_bytes / 4 * 5);
+  return std::max(settled.transport_bytes / 3, settled.max_message_bytes / 4 * 5);
 }
 
 }  // namespace swizzle

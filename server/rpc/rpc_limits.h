@@ -49,7 +49,8 @@ struct RpcLimits {
 // connections for most of `files`, the descriptors that there may be, and for no more than those.
 RpcLimits Settle(RpcLimits limits, int64_t memory, int64_t files);
 
-// What may come on a connection without a whole message: half of what gRPC may hold, or a message and a little.
+// What may come on a connection without a whole message: a third of what gRPC may hold, or a message and a little. With
+// half, who connects again at once has more than all of it before gRPC has let go of the connection before.
 int64_t UnfinishedBytes(const RpcLimits& settled);
 
 }  // namespace swizzle

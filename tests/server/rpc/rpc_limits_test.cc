@@ -39,7 +39,7 @@ TEST(RpcLimits, WhatIsSetStays) {
 }
 
 TEST(UnfinishedBytes, HaveRoomForAMessage) {
-  EXPECT_EQ(UnfinishedBytes({.max_message_bytes = 64, .transport_bytes = 1000}), 500);
+  EXPECT_EQ(UnfinishedBytes({.max_message_bytes = 64, .transport_bytes = 1200}), 400);
   EXPECT_EQ(UnfinishedBytes({.max_message_bytes = 64, .transport_bytes = 100}), 80);
 }
 
