@@ -1,6 +1,7 @@
 """What is in deploy/ for containers and Kubernetes: it is well formed, it fits the server, and its parts fit each other.
 What scales it is autoscale_test's."""
 
+import json
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 import kustomize
-from conftest import ROOT, SANITIZED, program
+from conftest import BUILD, ROOT, SANITIZED, program
 from operations_test import SERVING, health_check
 
 DEPLOY = ROOT / 'deploy'
@@ -29,6 +30,7 @@ CUSTOM = {'PodMonitor', 'PrometheusRule', 'ClusterServingRuntime', 'InferenceSer
 KUBERNETES_VERSIONS = ('1.29', kubernetes_validate.latest_version())
 IMAGE_VOLUMES_SINCE = '1.33'
 
+LAYER_BYTES = 60_000_000
 FLUSH = 5  # seconds that answers have to reach their clients, as the comment in deployment.yaml has them
 
 
@@ -108,6 +110,55 @@ def test_container_files_build_every_source_folder(file):
     assert needed and {f'!{name}' for name in needed} <= set(allowed)
     version = re.search(r'project\(swizzle VERSION ([\d.]+)', (ROOT / 'CMakeLists.txt').read_text())[1]
     assert f'ARG VERSION={version}\n' in file.read_text()
+
+
+@pytest.fixture(scope='module')
+def context(tmp_path_factory):
+    """What .dockerignore lets through, configured as the image is built."""
+    folder = tmp_path_factory.mktemp('context')
+    allowed = [line[1:] for line in (ROOT / '.dockerignore').read_text().splitlines() if line.startswith('!')]
+    listed = run('git', '-c', 'safe.directory=*', 'ls-files', '--cached', '--others', '--exclude-standard', '--', *allowed,
+                 cwd=ROOT)
+    assert listed.returncode == 0, listed.stderr
+    for name in listed.stdout.splitlines():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    configured = run('cmake', '--preset', 'release', cwd=folder)
+    assert configured.returncode == 0, configured.stdout + configured.stderr
+    return folder
+
+
+def test_what_the_image_installs_is_in_the_context(context):
+    scripts = (context / 'build' / 'release').rglob('cmake_install.cmake')
+    named = {path for script in scripts for path in re.findall(rf'"({context}/[^"]*)"', script.read_text())}
+    given = {path for path in named if '/build/release' not in path}
+    assert len(given) > 3
+    for path in given:
+        assert pathlib.Path(path).exists(), f'{path} is kept out by .dockerignore'
+
+
+def installed_components(file):
+    return re.findall(r'cmake --install \S+ --strip --prefix=/installed --component=(\S+)', file.read_text())
+
+
+def test_images_hold_what_is_installed():
+    cpu, cuda = (installed_components(DEPLOY / 'container' / name) for name in ('Dockerfile', 'Dockerfile.cuda'))
+    assert cpu == ['server', 'tools'] and cuda == [*cpu, 'cuda']
+    for file in (DEPLOY / 'container').glob('Dockerfile*'):
+        assert 'COPY --from=build /installed/ /usr/local/\n' in file.read_text()
+
+
+@pytest.mark.skipif(SANITIZED, reason='sanitizers make programs larger')
+def test_the_layer_of_the_programs_is_small(tmp_path, record_testsuite_property):
+    file = DEPLOY / 'container' / 'Dockerfile'
+    for component in installed_components(file):
+        result = run('cmake', '--install', BUILD, '--strip', '--prefix', tmp_path, '--component', component)
+        assert result.returncode == 0, result.stderr
+    entry = json.loads(re.search(r'^ENTRYPOINT (.*)$', file.read_text(), re.MULTILINE)[1])
+    assert (tmp_path / entry[0].removeprefix('/usr/local/')).stat().st_mode & 0o111
+    layer = sum(path.stat().st_size for path in tmp_path.rglob('*') if path.is_file())
+    record_testsuite_property('layer_bytes', layer)
+    assert 10_000_000 < layer < LAYER_BYTES
 
 
 def packages_of_group(group):
