@@ -43,19 +43,19 @@ def tool(name):
     return pathlib.Path(sys.executable).parent / name
 
 
-def with_component(component, folder):
-    """A folder that adds the component to the base."""
+def with_components(folder, *components):
+    """A folder that adds the components to the base."""
     def relative(path):
         return os.path.relpath(path, folder)
 
-    kustomization = {'resources': [relative(KUBERNETES / 'base')], 'components': [relative(component)]}
+    kustomization = {'resources': [relative(KUBERNETES / 'base')], 'components': [relative(each) for each in components]}
     (folder / 'kustomization.yaml').write_text(yaml.safe_dump(kustomization))
     return folder
 
 
 @pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
 def folder(request, tmp_path):
-    return with_component(request.param, tmp_path) if request.param in COMPONENTS else request.param
+    return with_components(tmp_path, request.param) if request.param in COMPONENTS else request.param
 
 
 def find(objects, kind, name='swizzle'):
@@ -281,6 +281,18 @@ def test_selectors_find_the_pods(folder):
             assert 'replicas' not in find(objects, 'Deployment')['spec']
     mounts = {mount['name'] for mount in container['volumeMounts']}
     assert mounts == {volume['name'] for volume in pod['spec']['volumes']}
+
+
+def test_http_is_open_to_those_who_may_call(tmp_path):
+    folder = KUBERNETES / 'components'
+    objects = kustomize.render(with_components(tmp_path, folder / 'network-policy', folder / 'http'))
+    clients, scrapes = find(objects, 'NetworkPolicy')['spec']['ingress']
+    assert [port['port'] for port in clients['ports']] == ['grpc', 'http']
+    assert [port['port'] for port in scrapes['ports']] == ['metrics']
+    container = pod_of(objects)['spec']['containers'][0]
+    http, = (port for port in container['ports'] if port['name'] == 'http')
+    assert flags_of(container)['http-address'] == f'0.0.0.0:{http["containerPort"]}'
+    assert run(program('swizzle-server'), *container['args'], '--list-kernels').returncode == 0
 
 
 def containers():

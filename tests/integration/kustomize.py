@@ -10,6 +10,7 @@ import pathlib
 import yaml
 
 CLUSTER_WIDE = {'Namespace', 'ClusterServingRuntime'}
+OPTIONAL = {'NetworkPolicy'}  # which only a component brings: kustomize passes over patches for what is not there
 FIELDS = {'apiVersion', 'kind', 'resources', 'components', 'images', 'namespace', 'patches', 'configMapGenerator'}
 
 
@@ -70,9 +71,10 @@ def _name_image(objects, image):
 
 def _patch(objects, target, operations):
     found = [each for each in objects if (each['kind'], each['metadata']['name']) == (target['kind'], target['name'])]
-    assert len(found) == 1, f'the patch for {target} has {len(found)} targets'
-    for operation in operations:
-        apply_operation(found[0], operation)
+    assert len(found) == 1 or not found and target['kind'] in OPTIONAL, f'the patch for {target} has {len(found)} targets'
+    for each in found:
+        for operation in operations:
+            apply_operation(each, operation)
 
 
 def apply_operation(document, operation):
