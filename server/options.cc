@@ -48,6 +48,15 @@ std::string CheckGrpcAddress(const std::string& address) {
   return UnixPath(address).empty() ? CheckAddress(address) : "";
 }
 
+// What names stand for. Others have to be refused before, by IsMember, which is transformed first if it is added last:
+// CLI11's own words for them print the values, too, and end at one that is no printable character.
+template <typename T>
+CLI::CheckedTransformer NamedValues(const std::map<std::string, T>& values) {
+  CLI::CheckedTransformer transformer(values);
+  transformer.description("");
+  return transformer;
+}
+
 // Where the server listens and what it serves.
 void AddServing(CLI::App& app, ServerOptions& options) {
   app.add_option(
@@ -138,7 +147,8 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
          "Keep each thread of an executor to one processor: on, off, or auto, where it has 8 or more and a model's "
          "executors have all processors of this process")
       ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(pins).description(""))
+      ->transform(NamedValues(pins))
+      ->transform(CLI::IsMember(pins).description(""))
       ->default_str("auto");
   const std::map<std::string, Tune> tunes = {
       {"background", Tune::kBackground}, {"before-ready", Tune::kBeforeReady}, {"off", Tune::kOff}};
@@ -146,7 +156,8 @@ void AddRunning(CLI::App& app, ServerOptions& options, double& tuning_seconds) {
                  "When kernels are measured: background, while a model serves and no request is there; before-ready; "
                  "off")
       ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(tunes).description(""))
+      ->transform(NamedValues(tunes))
+      ->transform(CLI::IsMember(tunes).description(""))
       ->default_str("background");
   app.add_option("--tuning-budget", tuning_seconds,
                  "Seconds that measuring may take in all, for each model; 0: nothing is measured")
@@ -207,7 +218,8 @@ void AddControl(CLI::App& app, ServerOptions& options, SecondsFlags& seconds) {
                  "Which models serve: none, those that the directories hold at the start; poll, those that they hold, "
                  "looked at now and then; explicit, those that calls load (--control-address)")
       ->type_name("MODE")
-      ->transform(CLI::CheckedTransformer(controls).description(""))
+      ->transform(NamedValues(controls))
+      ->transform(CLI::IsMember(controls).description(""))
       ->default_str("none");
   seconds.Add("--repository-poll-secs", options.poll, 0.01,
               "With --model-control=poll, time between two looks; a folder that changes has to be the same twice");
@@ -332,11 +344,13 @@ void AddOperation(CLI::App& app, ServerOptions& options, double& drain_seconds) 
       ->check(CLI::Range(0.0, kMaxDelaySeconds));
   app.add_option("--log-format", options.log_format, "text or json")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->transform(NamedValues(formats))
+      ->transform(CLI::IsMember(formats).description(""))
       ->default_str("text");
   app.add_option("--log-level", options.log_level, "debug, info, warning or error")
       ->type_name("LEVEL")
-      ->transform(CLI::CheckedTransformer(levels).description(""))
+      ->transform(NamedValues(levels))
+      ->transform(CLI::IsMember(levels).description(""))
       ->default_str("info");
   app.add_flag("--list-kernels", options.list_kernels, "Print the kernels of this build and leave");
   app.set_version_flag("--version", "swizzle-server " SWIZZLE_VERSION);

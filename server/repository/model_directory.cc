@@ -126,7 +126,12 @@ StatusOr<fs::path> ModelFile(const ModelPlace& model, int64_t version, const std
   }
   std::vector<fs::path> found;
   for (const char* usual : {"model.onnx", "model.swz", "model.safetensors", "model.safetensors.index.json"}) {
-    if (fs::is_regular_file(version_directory / usual, ignored)) found.push_back(version_directory / usual);
+    if (fs::is_regular_file(version_directory / usual, ignored)) {
+      found.push_back(version_directory / usual);
+    } else if (fs::is_symlink(version_directory / usual, ignored)) {
+      return MakeError(StatusCode::kFailedPrecondition, usual,
+                       " is a link that leads to no file; mend it or remove it");
+    }
   }
   if (found.empty()) {
     return MakeError(StatusCode::kNotFound,

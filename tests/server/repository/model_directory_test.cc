@@ -73,6 +73,10 @@ TEST(ModelDirectory, HasVersionsAndFiles) {
   directory.Write("m/5/x", "");
   std::filesystem::remove(model / "5/x");
   EXPECT_THAT(std::string(ModelFile(place, 5, "").status().message()), testing::EndsWith("the version's directory"));
+
+  std::filesystem::create_symlink("gone.onnx", model / "5/model.onnx");
+  EXPECT_EQ(std::string(ModelFile(place, 5, "").status().message()),
+            "model.onnx is a link that leads to no file; mend it or remove it");
 }
 
 TEST(IsNoModel, KnowsWhatSystemsMake) {
