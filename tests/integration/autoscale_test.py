@@ -116,7 +116,7 @@ def test_an_idle_server_has_no_demand(watched):
 
 
 def test_requests_that_queue_are_demand(watched):
-    """Nothing has run, and nothing was turned away: what waits is seen as what the queue grows by."""
+    """Nothing was turned away, and nothing has run, which is what 2 stands for: what waits is what the queue grows by."""
     server, prometheus = watched
     tensor = triton.InferInput('INPUT0', [1, 1], 'FP32')
     tensor.set_data_from_numpy(numpy.zeros([1, 1], numpy.float32))
@@ -124,7 +124,6 @@ def test_requests_that_queue_are_demand(watched):
         calls = [client.async_infer('piled', [tensor], lambda result, error: None) for _ in range(4)]
         wait_until(lambda: server.metric('swizzle_queue_depth', model='piled') == 4, 60, 'four requests waiting')
         wait_until(lambda: prometheus.query(DEMAND + ' == 2'), 50, 'demand for what waits')
-        assert server.metric('swizzle_stage_duration_seconds_count', stage='queue') == 0
         for call in calls:
             call.cancel()
 
