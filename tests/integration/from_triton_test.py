@@ -2,16 +2,19 @@
 metrics are there or not."""
 
 import pathlib
+import queue
 import re
 import subprocess
 import urllib.error
 import urllib.request
 
 import grpc
+import numpy
 import pytest
+import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2
 
-from conftest import QUICK_START, ROOT, Repository, Server, program
+from conftest import QUICK_START, ROOT, SPARSE, Repository, Server, program
 
 PAGE = (ROOT / 'deploy/FROM_TRITON.md').read_text()
 FLAGS = set(re.findall(r'^\| `(--[\w-]+)', (ROOT / 'server/FLAGS.md').read_text(), re.MULTILINE))
@@ -134,6 +137,32 @@ def test_metrics(server):
         assert (name in METRICS) == (here != 'no'), name
         assert (name in exposed) == (here == 'yes'), name
         assert code(ours) and set(code(ours)) <= METRICS, name
+
+
+def codes(client, model):
+    """How eight requests at once end."""
+    tensor = triton.InferInput('INPUT0', [1, 16], 'FP32')
+    tensor.set_data_from_numpy(numpy.zeros([1, 16], numpy.float32))
+    ended = queue.Queue()
+    for _ in range(8):
+        client.async_infer(model, [tensor], lambda result, error: ended.put(error))
+    return {error.status().removeprefix('StatusCode.') for error in (ended.get(timeout=60) for _ in range(8)) if error}
+
+
+def test_queues_and_models_of_the_start_behave_as_it_says(start, repository):
+    rows = {what: here for what, _, here in table('What behaves differently')}
+    for name, policy in (('full', 'max_queue_size: 1'), ('late', 'default_timeout_microseconds: 1')):
+        repository.identity(name, delay_ms=1000, max_batch_size=1,
+                            extra=f'dynamic_batching {{ default_queue_policy {{ {policy} }} }}')
+    server = start(repository.file('broken', 'model.onnx', b'garbage').shipped())
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert codes(client, 'full') == {rows['the queue is full'].partition(',')[0]} == {'RESOURCE_EXHAUSTED'}
+        assert codes(client, 'late') == {rows['a request waited for too long'].partition(',')[0]} == {'DEADLINE_EXCEEDED'}
+        assert code(rows['`platform` of a model'])[0] == client.get_model_metadata(SPARSE).platform
+        assert client.get_model_config(SPARSE).config.max_batch_size == 64
+    assert 'up to 64 rows run together' in PAGE
+    status, why = server.http('/readyz')
+    assert status == 503 and "model 'broken' failed: " in why and 'it stays, not ready' in PAGE
 
 
 def test_what_it_calls_itself(server):
