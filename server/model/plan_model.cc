@@ -347,6 +347,7 @@ class SeatedPlanModel final : public PlanModel {
     if (plans_.size() > 1) facts->device = facts->device.substr(0, facts->device.find(':'));
     facts->devices.clear();
     for (const auto& plan : plans_) facts->devices.push_back(plan->report().backend);
+    if (sequences_) sequences_->Describe(facts->properties);
     return facts;
   }
 

@@ -13,6 +13,10 @@
 //   swizzle_kernels       kernels with the number of layers that run on them, at some batch size,
 //                         "conv_csr_f32_avx512:13,..."
 //   swizzle_dense_fallback_layers  sparse weights for which a dense kernel was faster, at some batch size
+// and of one that takes sequences of tokens:
+//   swizzle_ids.INPUT     how many ids the input may hold, from 0 on, "30522"
+//   swizzle_mask.INPUT    "1": its ones are the tokens that count
+//   swizzle_max_length    of a sequence, in tokens
 #ifndef SWIZZLE_SERVER_MODEL_PLAN_MODEL_H_
 #define SWIZZLE_SERVER_MODEL_PLAN_MODEL_H_
 

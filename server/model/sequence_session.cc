@@ -251,6 +251,19 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
                          max_tokens_, ": send fewer sequences at a time, or configure more");
 }
 
+void SequenceRules::Describe(std::map<std::string, std::string>& properties) const {
+  for (size_t i = 0; i < id_limits_.size(); ++i) {
+    const std::string& name = spec_.inputs[i].name;
+    if (static_cast<int>(i) == mask_) {
+      properties["swizzle_mask." + name] = "1";
+    } else if (id_limits_[i] > 0) {
+      properties["swizzle_ids." + name] = std::to_string(id_limits_[i]);
+    }
+  }
+  const int64_t longest = position_limit_ > 0 ? std::min(position_limit_, max_tokens_) : max_tokens_;
+  properties["swizzle_max_length"] = std::to_string(longest);
+}
+
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
                                             std::shared_ptr<PlanSeat> seat, Clock& clock) {
   return std::make_unique<SequenceSession>(rules, ports, std::move(seat), clock);

@@ -2,9 +2,11 @@
 #ifndef SWIZZLE_SERVER_MODEL_SEQUENCE_SESSION_H_
 #define SWIZZLE_SERVER_MODEL_SEQUENCE_SESSION_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model_loader/plan/run/plan.h"
@@ -35,6 +37,9 @@ class SequenceRules {
   // The tokens of the request that are computed. INVALID_ARGUMENT, naming the model and the input, if inputs differ in
   // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
   StatusOr<int64_t> Check(std::span<const TensorView> inputs) const;
+
+  // What a client has to know to make up requests that pass Check: see the properties in plan_model.h.
+  void Describe(std::map<std::string, std::string>& properties) const;
 
  private:
   Status CheckShapes(std::span<const TensorView> inputs) const;

@@ -245,6 +245,18 @@ TEST_F(SequenceSessionTest, RefusesWhatTheModelCannotRun) {
               IsError(StatusCode::kInvalidArgument, "input 'attention_mask' of model 'encoder' has shape [2,2]"));
 }
 
+TEST_F(SequenceSessionTest, PropertiesSayWhatPasses) {
+  Load();
+  const auto facts = model_->facts();
+  EXPECT_EQ(facts->properties.at("swizzle_ids.input_ids"), "50");
+  EXPECT_EQ(facts->properties.at("swizzle_mask.attention_mask"), "1");
+  EXPECT_FALSE(facts->properties.contains("swizzle_ids.attention_mask"));
+  EXPECT_EQ(facts->properties.at("swizzle_max_length"), "80");
+  EXPECT_THAT(Check(Item(1, 80)), IsOk());
+  Load({}, false, /*max_tokens=*/64);
+  EXPECT_EQ(model_->facts()->properties.at("swizzle_max_length"), "64");
+}
+
 // Tokens that are masked are not computed, but outputs have places for them.
 TEST_F(SequenceSessionTest, WithoutAPositionTableASequenceIsNoLongerThanABatch) {
   RandomEncoderOptions options;
