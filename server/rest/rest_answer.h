@@ -5,8 +5,8 @@
 #include <string>
 
 #include "kernels/base/status.h"
+#include "proto/message_json.h"
 #include "server/http/http_call.h"
-#include "server/rpc/message_json.h"
 
 namespace swizzle {
 

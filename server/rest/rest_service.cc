@@ -7,9 +7,9 @@
 
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
+#include "proto/message_json.h"
 #include "server/rest/rest_answer.h"
 #include "server/rest/rest_infer.h"
-#include "server/rpc/message_json.h"
 #include "server/telemetry/containment.h"
 
 namespace swizzle {

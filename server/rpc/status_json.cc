@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "server/rpc/message_json.h"
+#include "proto/message_json.h"
 #include "server/rpc/model_description.h"
 
 namespace swizzle {

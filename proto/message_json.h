@@ -1,7 +1,7 @@
 // Messages of the protocol as JSON: fields by their names in the .proto, whole numbers as numbers, enums by name, every
 // field that is no message, whether it is set or not. Functions only.
-#ifndef SWIZZLE_SERVER_RPC_MESSAGE_JSON_H_
-#define SWIZZLE_SERVER_RPC_MESSAGE_JSON_H_
+#ifndef SWIZZLE_PROTO_MESSAGE_JSON_H_
+#define SWIZZLE_PROTO_MESSAGE_JSON_H_
 
 #include <google/protobuf/message.h>
 
@@ -18,4 +18,4 @@ std::string ErrorJson(std::string_view why);
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_SERVER_RPC_MESSAGE_JSON_H_
+#endif  // SWIZZLE_PROTO_MESSAGE_JSON_H_

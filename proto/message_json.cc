@@ -1,4 +1,4 @@
-#include "server/rpc/message_json.h"
+#include "proto/message_json.h"
 
 #include <google/protobuf/descriptor.h>
 
