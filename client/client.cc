@@ -113,6 +113,25 @@ class GrpcClient : public Client {
     return FromWire(*response);
   }
 
+  absl::StatusOr<std::vector<ModelStatistics>> GetStatistics(const std::string& model,
+                                                             const std::string& version) override {
+    inference::ModelStatisticsRequest request;
+    request.set_name(model);
+    request.set_version(version);
+    const auto response = Call(&Stub::ModelStatistics, request);
+    if (!response.ok()) return response.status();
+    return FromWire(*response);
+  }
+
+  absl::StatusOr<ModelConfig> GetModelConfig(const std::string& model, const std::string& version) override {
+    inference::ModelConfigRequest request;
+    request.set_name(model);
+    request.set_version(version);
+    const auto response = Call(&Stub::ModelConfig, request);
+    if (!response.ok()) return response.status();
+    return FromWire(*response);
+  }
+
   absl::Status WaitReady(const std::string& model, absl::Duration timeout) override {
     const auto start = std::chrono::steady_clock::now();
     const auto left_now = [&] { return timeout - absl::FromChrono(std::chrono::steady_clock::now() - start); };

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/model_statistics.h"
 #include "client/tensor.h"
 
 namespace swizzle::client {
@@ -59,6 +60,12 @@ struct ModelMetadata {
   std::vector<TensorMetadata> inputs;
   std::vector<TensorMetadata> outputs;
   std::map<std::string, std::string> properties;  // what sparsity saved, and the kernels chosen
+};
+
+// What a model is served by, all that was derived included.
+struct ModelConfig {
+  std::string text;  // as config.pbtxt spells it
+  std::string json;
 };
 
 struct InferRequest {
@@ -107,6 +114,10 @@ class Client {
   virtual absl::Status UnloadModel(const std::string& model) = 0;
   virtual absl::StatusOr<ServerMetadata> GetServerMetadata() = 0;
   virtual absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string& model, const std::string& version = "") = 0;
+  // Of all models that serve, in all their versions, or of those that are named.
+  virtual absl::StatusOr<std::vector<ModelStatistics>> GetStatistics(const std::string& model = "",
+                                                                     const std::string& version = "") = 0;
+  virtual absl::StatusOr<ModelConfig> GetModelConfig(const std::string& model, const std::string& version = "") = 0;
 
   // Returns when the server, and `model` where it is not empty, are ready; else, once `timeout` has passed, an error
   // that says what was wrong last.

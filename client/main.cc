@@ -5,5 +5,6 @@
 #include "client/cli/cli.h"
 
 int main(int argc, char** argv) {
-  return swizzle::client::RunCli(argc, argv, std::cout, std::cerr, isatty(STDERR_FILENO) == 1);
+  const swizzle::client::Watched watched{isatty(STDOUT_FILENO) == 1, isatty(STDERR_FILENO) == 1};
+  return swizzle::client::RunCli(argc, argv, std::cout, std::cerr, watched);
 }

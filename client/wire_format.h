@@ -19,6 +19,8 @@ absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message);
 std::vector<ListedModel> FromWire(const inference::RepositoryIndexResponse& message);
 ServerMetadata FromWire(const inference::ServerMetadataResponse& message);
 ModelMetadata FromWire(const inference::ModelMetadataResponse& message);
+std::vector<ModelStatistics> FromWire(const inference::ModelStatisticsResponse& message);
+ModelConfig FromWire(const inference::ModelConfigResponse& message);
 
 }  // namespace swizzle::client
 

@@ -1,5 +1,6 @@
 // classify: a file of images through a classifier, and how many labels come out right.
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -134,9 +135,9 @@ class Classifier {
   LoadReport Send(int64_t requests, const ProgressSink& progress) {
     const LoadOptions load{.concurrency = options_.concurrency, .requests = requests};
     const auto source = [this](int64_t index) {
-      InferRequest request;
-      request.model = options_.model;
-      request.inputs = {Rows(images_, Begin(index), Begin(index + 1))};
+      auto request = std::make_shared<InferRequest>();
+      request->model = options_.model;
+      request->inputs = {Rows(images_, Begin(index), Begin(index + 1))};
       return request;
     };
     const auto sink = [this](int64_t index, const InferResult& result) {

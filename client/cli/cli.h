@@ -6,9 +6,15 @@
 
 namespace swizzle::client {
 
+// Which of the two streams are terminals that a person watches.
+struct Watched {
+  bool out = false;
+  bool err = false;
+};
+
 // Parses the command line, runs the command, and returns the process's exit code (ExitCode in command.h). Results go to
-// `out`; errors, one line each, and progress to `err`. `err_is_terminal` says whether a person watches `err`.
-int RunCli(int argc, const char* const* argv, std::ostream& out, std::ostream& err, bool err_is_terminal);
+// `out`; errors, one line each, and progress to `err`.
+int RunCli(int argc, const char* const* argv, std::ostream& out, std::ostream& err, Watched watched);
 
 }  // namespace swizzle::client
 

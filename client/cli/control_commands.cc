@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting_line.h"
 
 namespace swizzle::client {
 namespace {
@@ -25,7 +26,7 @@ absl::Status WithAddress(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status RunModels(Client& client, Terminal& terminal) {
+absl::Status RunModels(Client& client, const ModelsOptions&, Terminal& terminal) {
   const absl::StatusOr<std::vector<ListedModel>> models = client.ListModels();
   if (!models.ok()) return models.status();
   if (terminal.json) {
@@ -49,7 +50,12 @@ absl::Status RunModels(Client& client, Terminal& terminal) {
 }
 
 absl::Status RunLoad(Client& client, const LoadModelOptions& options, Terminal& terminal) {
-  if (absl::Status status = client.LoadModel(options.model, options.wait); !status.ok()) return WithAddress(status);
+  absl::Status status;
+  {
+    const WaitingLine line(terminal, absl::StrCat("loading '", options.model, "'"));
+    status = client.LoadModel(options.model, absl::Seconds(options.wait_s));
+  }
+  if (!status.ok()) return WithAddress(status);
   PrintDone(options.model, "loaded", terminal);
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 #include "client/cli/input.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -20,55 +21,62 @@ void Append(std::string& data, int64_t count, Draw draw) {
   }
 }
 
-std::string DrawData(const std::string& datatype, int64_t count, std::mt19937_64& random) {
+// An integer of any width, little-endian.
+void AppendInteger(std::string& data, size_t bytes, uint64_t value) {
+  data.append(reinterpret_cast<const char*>(&value), bytes);
+}
+
+// How many ids of the plan the datatype holds.
+uint64_t IdCount(const InputPlan& plan, size_t bytes) {
+  const auto ids = static_cast<uint64_t>(plan.ids);
+  return bytes < sizeof(uint64_t) ? std::min(ids, uint64_t{1} << (8 * bytes - 1)) : ids;
+}
+
+std::string DrawIntegers(const InputPlan& plan, int64_t count, std::mt19937_64& random) {
+  const size_t bytes = DatatypeBytes(plan.datatype);
   std::string data;
-  if (datatype == "FP32") {
-    Append<float>(data, count, [&] { return std::uniform_real_distribution<float>()(random); });
-  } else if (datatype == "FP64") {
-    Append<double>(data, count, [&] { return std::uniform_real_distribution<double>()(random); });
-  } else if (datatype == "FP16") {
-    Append<uint16_t>(data, count, [&] { return random() % 0x3c00; });  // bit patterns below 1.0
-  } else if (datatype == "BF16") {
-    Append<uint16_t>(data, count, [&] { return random() % 0x3f80; });
-  } else {
-    const size_t padding = DatatypeBytes(datatype) - 1;
-    for (int64_t i = 0; i < count; ++i) {
-      data.push_back(static_cast<char>(random() & 1));
-      data.append(padding, '\0');
-    }
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t value = random() & 1;
+    if (plan.values == InputPlan::Values::kOnes) value = 1;
+    if (plan.values == InputPlan::Values::kIds) value = random() % IdCount(plan, bytes);
+    AppendInteger(data, bytes, value);
   }
   return data;
 }
 
-absl::StatusOr<Shape> BatchShape(const TensorMetadata& input, int64_t batch) {
-  Shape shape = input.shape;
-  if (!shape.empty() && shape[0] == -1) {
-    shape[0] = batch;
-  } else if (batch != 1) {
-    return UsageError(absl::StrCat("input '", input.name, "' has the fixed shape ", ShapeText(input.shape),
-                                   ", so --batch must be 1"));
+std::string DrawStrings(int64_t count) {
+  std::string data;
+  for (int64_t i = 0; i < count; ++i) {
+    AppendInteger(data, sizeof(uint32_t), sizeof("text") - 1);
+    data += "text";
   }
-  for (const int64_t dimension : shape) {
-    if (dimension >= 0) continue;
-    return UsageError(absl::StrCat("input '", input.name, "' of shape ", ShapeText(input.shape),
-                                   " has a free dimension; give --input ", input.name, "=FILE.npy"));
-  }
-  return shape;
+  return data;
 }
 
-absl::StatusOr<Tensor> DrawInput(const TensorMetadata& input, int64_t batch, std::mt19937_64& random) {
-  absl::StatusOr<Shape> shape = BatchShape(input, batch);
-  if (!shape.ok()) return shape.status();
-  const size_t element_bytes = DatatypeBytes(input.datatype);
-  if (element_bytes == 0) {
-    return UsageError(absl::StrCat("can't draw input '", input.name, "' of datatype ", input.datatype,
-                                   "; give --input ", input.name, "=FILE.npy"));
+std::string DrawData(const InputPlan& plan, int64_t count, std::mt19937_64& random) {
+  std::string data;
+  if (plan.datatype == "FP32") {
+    Append<float>(data, count, [&] { return std::uniform_real_distribution<float>()(random); });
+  } else if (plan.datatype == "FP64") {
+    Append<double>(data, count, [&] { return std::uniform_real_distribution<double>()(random); });
+  } else if (plan.datatype == "FP16") {
+    Append<uint16_t>(data, count, [&] { return random() % 0x3c00; });  // bit patterns below 1.0
+  } else if (plan.datatype == "BF16") {
+    Append<uint16_t>(data, count, [&] { return random() % 0x3f80; });
+  } else {
+    data = plan.datatype == "BYTES" ? DrawStrings(count) : DrawIntegers(plan, count, random);
   }
-  const absl::StatusOr<int64_t> count = ElementCount(*shape);
-  if (!count.ok() || *count > kMaxDrawnBytes / static_cast<int64_t>(element_bytes)) {
-    return UsageError(absl::StrCat("input '", input.name, "' of shape ", ShapeText(*shape), " is too large to draw"));
+  return data;
+}
+
+absl::StatusOr<Tensor> DrawInput(const InputPlan& plan, std::mt19937_64& random) {
+  const int64_t most = kMaxDrawnBytes / static_cast<int64_t>(std::max<size_t>(DatatypeBytes(plan.datatype), 1));
+  const absl::StatusOr<int64_t> count = ElementCount(plan.shape);
+  if (!count.ok() || *count > most) {
+    return UsageError(
+        absl::StrCat("input '", plan.name, "' of shape ", ShapeText(plan.shape), " is too large to draw"));
   }
-  return Tensor{input.name, input.datatype, *std::move(shape), DrawData(input.datatype, *count, random)};
+  return Tensor{plan.name, plan.datatype, plan.shape, DrawData(plan, *count, random)};
 }
 
 }  // namespace
@@ -88,12 +96,11 @@ absl::StatusOr<std::vector<Tensor>> ReadInputs(const std::vector<std::string>& a
   return inputs;
 }
 
-absl::StatusOr<std::vector<Tensor>> DrawInputs(const std::vector<TensorMetadata>& inputs, int64_t batch,
-                                               uint64_t seed) {
+absl::StatusOr<std::vector<Tensor>> DrawInputs(const std::vector<InputPlan>& plans, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Tensor> drawn;
-  for (const TensorMetadata& input : inputs) {
-    absl::StatusOr<Tensor> tensor = DrawInput(input, batch, random);
+  for (const InputPlan& plan : plans) {
+    absl::StatusOr<Tensor> tensor = DrawInput(plan, random);
     if (!tensor.ok()) return tensor.status();
     drawn.push_back(*std::move(tensor));
   }

@@ -10,20 +10,13 @@
 #include "client/cli/input.h"
 #include "client/cli/ranking.h"
 #include "client/cli/report.h"
+#include "client/cli/waiting_line.h"
 #include "client/npy.h"
 
 namespace swizzle::client {
 namespace {
 
 constexpr size_t kShownElements = 8;
-
-Json TensorsJson(const std::vector<TensorMetadata>& tensors) {
-  Json json = Json::array();
-  for (const TensorMetadata& tensor : tensors) {
-    json.push_back({{"name", tensor.name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}});
-  }
-  return json;
-}
 
 void PrintTensors(const char* title, const std::vector<TensorMetadata>& tensors, Terminal& terminal) {
   for (const TensorMetadata& tensor : tensors) {
@@ -173,8 +166,11 @@ absl::Status WithReasons(const absl::Status& status, Client& client, const Healt
   return absl::Status(status.code(), text);
 }
 
-absl::Status AskReady(Client& client, const HealthOptions& options) {
-  if (options.wait > absl::ZeroDuration()) return client.WaitReady(options.model, options.wait);
+absl::Status AskReady(Client& client, const HealthOptions& options, Terminal& terminal) {
+  if (options.wait_s > 0) {
+    const WaitingLine line(terminal, absl::StrCat("waiting for ", NameOf(options)));
+    return client.WaitReady(options.model, absl::Seconds(options.wait_s));
+  }
   const absl::StatusOr<bool> ready = options.model.empty() ? client.Ready() : client.ModelReady(options.model);
   if (!ready.ok()) return ready.status();
   return *ready ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(NameOf(options), " is not ready"));
@@ -183,7 +179,8 @@ absl::Status AskReady(Client& client, const HealthOptions& options) {
 }  // namespace
 
 absl::Status RunHealth(Client& client, const HealthOptions& options, Terminal& terminal) {
-  if (absl::Status status = WithReasons(AskReady(client, options), client, options); !status.ok()) return status;
+  if (absl::Status status = WithReasons(AskReady(client, options, terminal), client, options); !status.ok())
+    return status;
   const std::vector<ListedModel> unready = Unready(client, options);
   if (!terminal.json) {
     terminal.out << NameOf(options) << " is ready\n";

@@ -1,5 +1,6 @@
 #include "client/cli/report.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -49,6 +50,8 @@ Json StringsJson(const Tensor& tensor) {
 
 }  // namespace
 
+double RequestsPerSecond(const LoadReport& report) { return Rate(report.succeeded, report.elapsed); }
+
 void PrintJson(const Json& json, Terminal& terminal) {
   terminal.out << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
@@ -71,6 +74,14 @@ std::string ReportText(const LoadReport& report, int64_t rows) {
                       QuantilesText("server compute", report.computes));
 }
 
+Json TensorsJson(const std::vector<TensorMetadata>& tensors) {
+  Json json = Json::array();
+  for (const TensorMetadata& tensor : tensors) {
+    json.push_back({{"name", tensor.name}, {"datatype", tensor.datatype}, {"shape", tensor.shape}});
+  }
+  return json;
+}
+
 Json ElementsJson(const Tensor& tensor) {
   if (tensor.datatype == "FP32") return NumbersJson<float>(tensor);
   if (tensor.datatype == "FP64") return NumbersJson<double>(tensor);
@@ -85,13 +96,13 @@ Json ElementsJson(const Tensor& tensor) {
   return NumbersJson<uint16_t>(tensor);  // UINT16, and the bit patterns of FP16 and BF16
 }
 
-ProgressSink ProgressLine(Terminal& terminal, int64_t total, int64_t rows) {
+ProgressSink ProgressLine(Terminal& terminal, int64_t total, int64_t rows, const std::string& label) {
   if (!terminal.show_progress) return [](int64_t, absl::Duration) {};
-  return [&terminal, total, rows](int64_t answered, absl::Duration elapsed) {
+  return [&terminal, total, rows, label](int64_t answered, absl::Duration elapsed) {
     constexpr int kWidth = 24;
-    terminal.err << "\r\033[K  ";
+    terminal.err << "\r\033[K  " << label << (label.empty() ? "" : "  ");
     if (total > 0) {
-      const int filled = static_cast<int>(kWidth * answered / total);
+      const int filled = static_cast<int>(kWidth * std::min(answered, total) / total);
       terminal.err << '[' << std::string(filled, '#') << std::string(kWidth - filled, ' ') << "] ";
     }
     terminal.err << absl::StrFormat("%d requests, %.0f s, %.1f rows/s", answered, absl::ToDoubleSeconds(elapsed),

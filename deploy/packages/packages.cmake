@@ -97,6 +97,7 @@ swizzle_of_release(needs_protobuf libprotobuf-dev 2)
 set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS "${needs_absl}, ${needs_grpc}, ${needs_protobuf}, protobuf-compiler-grpc")
 set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS swizzle-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS swizzle-server)  # which `swizzle serve` starts
 
 set(CPACK_DEBIAN_SERVER_DESCRIPTION
     "It serves ONNX models over gRPC by the Open Inference Protocol, keeps weights compressed, and runs each layer on

@@ -1,17 +1,12 @@
 #include "client/cli/cli.h"
 
-#include <filesystem>
 #include <sstream>
 #include <vector>
 
-#include "client/cli/command.h"
-#include "client/cli/input.h"
 #include "client/cli/ranking.h"
-#include "client/npy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
-#include "tests/client/fake_server.h"
+#include "tests/client/cli_fixture.h"
 #include "tests/support/reference_page.h"
 
 namespace swizzle::client {
@@ -19,52 +14,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Lt;
-
-struct Outcome {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-class CliTest : public testing::Test {
- protected:
-  CliTest()
-      : directory_(std::filesystem::path(testing::TempDir()) /
-                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::create_directories(directory_);
-  }
-  ~CliTest() override { std::filesystem::remove_all(directory_); }
-
-  Outcome Run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"swizzle", "--address=" + server_.address()});
-    std::vector<const char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    std::ostringstream out, err;
-    const int code = RunCli(static_cast<int>(argv.size()), argv.data(), out, err, /*err_is_terminal=*/false);
-    return {code, out.str(), err.str()};
-  }
-
-  nlohmann::json RunJson(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"-o", "json"});
-    const Outcome outcome = Run(std::move(arguments));
-    EXPECT_EQ(outcome.code, kExitOk) << outcome.err;
-    return nlohmann::json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
-  }
-
-  template <typename T>
-  std::string Save(const std::string& name, const std::string& datatype, Shape shape, const std::vector<T>& values) {
-    std::string file = (directory_ / name).string();
-    EXPECT_TRUE(WriteNpy(file, MakeTensor<T>("", datatype, std::move(shape), values)).ok());
-    return file;
-  }
-
-  FakeServer server_;
-  std::filesystem::path directory_;
-};
 
 TEST_F(CliTest, NumbersThatCannotBeAreCalledThat) {
   for (const char* flag : {"--requests=0", "--duration=-1", "--batch=0"}) {
@@ -121,12 +72,23 @@ TEST_F(CliTest, HealthNamesWhatIsNotReadyAndWhy) {
   EXPECT_EQ(Run({"health"}).err, "swizzle: the server is not ready\n");
 }
 
+// On a terminal alone.
+TEST_F(CliTest, WhoWaitsIsToldForHowLong) {
+  server_.ready = false;
+  std::ostringstream out, err;
+  const std::string address = "--address=" + server_.address();
+  const char* argv[] = {"swizzle", "health", "echo", "--wait=0.5", address.c_str()};
+  EXPECT_EQ(RunCli(5, argv, out, err, {.out = false, .err = true}), kExitRefused);
+  EXPECT_THAT(err.str(), HasSubstr("\r\033[K  waiting for model 'echo', 0 s"));
+  EXPECT_THAT(Run({"health", "echo", "--wait=0.3"}).err, testing::Not(HasSubstr("waiting")));
+}
+
 TEST_F(CliTest, UnreachableHasItsOwnExitCode) {
   const Outcome outcome = Run({"--address=127.0.0.1:1", "health"});
   EXPECT_EQ(outcome.code, kExitUsage);  // --address is given twice
   std::ostringstream out, err;
   const char* argv[] = {"swizzle", "health", "--address=127.0.0.1:1"};
-  EXPECT_EQ(RunCli(3, argv, out, err, false), kExitUnreachable);
+  EXPECT_EQ(RunCli(3, argv, out, err, Watched()), kExitUnreachable);
   EXPECT_THAT(err.str(), HasSubstr("no server answers at 127.0.0.1:1"));
 }
 
@@ -150,12 +112,13 @@ TEST(CliHelpTest, ThePageOfFlagsIsWhatHelpSays) {
     std::vector<const char*> words = {"swizzle"};
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     std::ostringstream out, err;
-    EXPECT_EQ(RunCli(static_cast<int>(words.size()), words.data(), out, err, false), kExitOk);
+    EXPECT_EQ(RunCli(static_cast<int>(words.size()), words.data(), out, err, Watched()), kExitOk);
     return out.str();
   };
-  ExpectPage(
-      "client/FLAGS.md",
-      CommandPage("swizzle", {"health", "metadata", "models", "load", "unload", "infer", "bench", "classify"}, help));
+  ExpectPage("client/FLAGS.md", CommandPage("swizzle",
+                                            {"serve", "health", "metadata", "models", "stats", "watch", "config",
+                                             "load", "unload", "infer", "bench", "classify"},
+                                            help));
 }
 
 TEST_F(CliTest, PrintsMetadata) {
@@ -187,17 +150,6 @@ TEST_F(CliTest, SavesOutputs) {
   EXPECT_THAT(saved->Values<float>(), ElementsAre(1, 5, 3));
 }
 
-TEST_F(CliTest, Benches) {
-  const nlohmann::json json = RunJson({"bench", "echo", "--requests=20", "--concurrency=2", "--batch=4", "--warmup=3"});
-  EXPECT_EQ(server_.infer_calls, 23);
-  EXPECT_EQ(json["requests"], 20);
-  EXPECT_EQ(json["batch"], 4);
-  EXPECT_EQ(json["server_compute_ms"]["p99"], 0.007);
-  EXPECT_GT(json["rows_per_second"], json["requests_per_second"]);
-  EXPECT_THAT(Run({"bench", "echo", "--requests=2"}).out, HasSubstr("echo: 2 requests of batch 1, 1 in flight"));
-  EXPECT_EQ(Run({"bench", "nobody", "--requests=2"}).code, kExitRefused);
-}
-
 TEST_F(CliTest, Classifies) {
   const std::string images = Save<float>("images.npy", "FP32", {3, 3}, {0, 1, 0, 5, 1, 0, 0, 1, 7});
   const std::string labels = Save<uint8_t>("labels.npy", "UINT8", {3}, {1, 0, 0});
@@ -214,28 +166,6 @@ TEST_F(CliTest, Classifies) {
   const Outcome mismatch = Run({"classify", "echo", "--images", images, "--labels", short_labels});
   EXPECT_EQ(mismatch.code, kExitUsage);
   EXPECT_THAT(mismatch.err, HasSubstr("3 images need [3]"));
-}
-
-TEST(DrawInputsTest, FollowsMetadata) {
-  const std::vector<TensorMetadata> metadata = {{"a", "FP32", {-1, 4}}, {"b", "INT64", {-1}}, {"c", "BF16", {-1, 2}}};
-  const auto inputs = DrawInputs(metadata, 8, 1);
-  ASSERT_TRUE(inputs.ok()) << inputs.status();
-  ASSERT_EQ(inputs->size(), 3u);
-  for (const Tensor& input : *inputs) {
-    EXPECT_TRUE(Check(input).ok()) << Check(input);
-    EXPECT_EQ(input.shape[0], 8);
-  }
-  EXPECT_THAT((*inputs)[0].Values<float>(), testing::Each(AllOf(Ge(0.0f), Lt(1.0f))));
-  EXPECT_THAT((*inputs)[1].Values<int64_t>(), testing::Each(AllOf(Ge(0), Lt(2))));
-  EXPECT_EQ((*DrawInputs(metadata, 8, 1))[0].data, (*inputs)[0].data);
-}
-
-TEST(DrawInputsTest, RefusesWhatOnlyTheCallerKnows) {
-  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {-1, -1}}}, 1, 1).status()), kExitUsage);
-  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "BYTES", {-1}}}, 1, 1).status()), kExitUsage);
-  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {4}}}, 2, 1).status()), kExitUsage);
-  EXPECT_EQ(ExitCodeOf(DrawInputs({{"a", "FP32", {-1, int64_t{1} << 40}}}, 2, 1).status()), kExitUsage);
-  EXPECT_TRUE(DrawInputs({{"a", "FP32", {4}}}, 1, 1).ok());
 }
 
 TEST(RankingTest, PutsTheFirstOfEqualsFirst) {

@@ -67,6 +67,36 @@ TEST_F(ClientTest, ReadsMetadata) {
   EXPECT_THAT(model->properties, ElementsAre(Pair("sparsity", "0.9")));
 }
 
+TEST_F(ClientTest, ReadsStatistics) {
+  const auto none = client_->GetStatistics();
+  ASSERT_TRUE(none.ok()) << none.status();
+  ASSERT_EQ(none->size(), 1u);
+  EXPECT_EQ(none->front().last_inference, absl::InfinitePast());
+  ASSERT_TRUE(client_->Infer(EchoRequest()).ok());
+  const auto models = client_->GetStatistics("echo");
+  ASSERT_TRUE(models.ok()) << models.status();
+  const ModelStatistics& echo = models->front();
+  EXPECT_EQ(echo.name, "echo");
+  EXPECT_EQ(echo.version, "3");
+  EXPECT_EQ(echo.rows, 2);
+  EXPECT_EQ(echo.batches, 1);
+  EXPECT_EQ(echo.success.count, 1);
+  EXPECT_EQ(echo.compute.Mean(), absl::Milliseconds(1));
+  EXPECT_EQ(echo.last_inference, absl::FromUnixSeconds(1'700'000'000));
+  ASSERT_EQ(echo.batch_sizes.size(), 1u);
+  EXPECT_EQ(echo.batch_sizes[0].rows, 2);
+  ASSERT_EQ(echo.memory.size(), 1u);
+  EXPECT_EQ(echo.memory[0].bytes, 2'500'000);
+}
+
+TEST_F(ClientTest, ReadsConfigurations) {
+  const auto config = client_->GetModelConfig("echo");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->text, HasSubstr("max_batch_size: 8\n"));
+  EXPECT_THAT(config->json, HasSubstr("\"dims\":[3]"));
+  EXPECT_EQ(client_->GetModelConfig("nobody").status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(ClientTest, Infers) {
   const auto result = client_->Infer(EchoRequest());
   ASSERT_TRUE(result.ok()) << result.status();

@@ -104,6 +104,44 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
     return Known(request->name());
   }
 
+  grpc::Status ModelStatistics(grpc::ServerContext*, const inference::ModelStatisticsRequest* request,
+                               inference::ModelStatisticsResponse* response) override {
+    if (!request->name().empty() && request->name() != "echo") return Known("");
+    auto& echo = *response->add_model_stats();
+    const auto calls = static_cast<uint64_t>(infer_calls);
+    echo.set_name("echo");
+    echo.set_version("3");
+    echo.set_inference_count(2 * calls);
+    echo.set_execution_count(calls);
+    Count(calls, *echo.mutable_inference_stats()->mutable_success());
+    Count(calls, *echo.mutable_inference_stats()->mutable_queue());
+    Count(calls, *echo.mutable_inference_stats()->mutable_compute_infer());
+    echo.mutable_inference_stats()->mutable_fail()->set_count(1);
+    if (calls == 0) return grpc::Status::OK;
+    echo.set_last_inference(1'700'000'000'000);
+    auto& batch = *echo.add_batch_stats();
+    batch.set_batch_size(2);
+    Count(calls, *batch.mutable_compute_infer());
+    auto& memory = *echo.add_memory_usage();
+    memory.set_type("CPU");
+    memory.set_byte_size(2'500'000);
+    return grpc::Status::OK;
+  }
+
+  // Each took a millisecond.
+  static void Count(uint64_t calls, inference::StatisticDuration& duration) {
+    duration.set_count(calls);
+    duration.set_ns(calls * 1'000'000);
+  }
+
+  grpc::Status ModelConfig(grpc::ServerContext*, const inference::ModelConfigRequest* request,
+                           inference::ModelConfigResponse* response) override {
+    response->mutable_config()->set_name(request->name());
+    response->mutable_config()->set_max_batch_size(8);
+    response->mutable_config()->add_input()->add_dims(int64_t{3});
+    return Known(request->name());
+  }
+
   static void Describe(const char* name, inference::ModelMetadataResponse::TensorMetadata& tensor) {
     tensor.set_name(name);
     tensor.set_datatype("FP32");

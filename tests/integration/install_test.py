@@ -36,7 +36,8 @@ def test_programs_libraries_headers_and_pages_are_installed(installed, libdir):
     expected = {'bin/swizzle-server', 'bin/swizzle', 'bin/swizzle-pack', f'{lib}/libswizzle_client.a',
                 f'{lib}/pkgconfig/swizzle-client.pc', f'{lib}/cmake/Swizzle/SwizzleConfig.cmake',
                 f'{lib}/cmake/Swizzle/SwizzleConfigVersion.cmake', f'{lib}/cmake/Swizzle/SwizzleTargets.cmake',
-                'include/swizzle/client/client.h', 'include/swizzle/client/tensor.h',
+                'include/swizzle/client/client.h', 'include/swizzle/client/model_statistics.h',
+                'include/swizzle/client/tensor.h',
                 'lib/systemd/system/swizzle-server.service', 'share/doc/swizzle-server/README.md',
                 'share/doc/swizzle-server/copyright', 'share/man/man1/swizzle-server.1', 'share/man/man1/swizzle.1',
                 'share/man/man1/swizzle-pack.1', 'share/bash-completion/completions/swizzle'}

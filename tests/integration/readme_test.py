@@ -47,6 +47,10 @@ def serves(block):
     return commands(block)[-1][0].endswith('/swizzle-server')
 
 
+def serves_until_interrupted(block):
+    return commands(block)[-1][1:2] == ['serve']
+
+
 def script(path, text):
     path.write_text(f'#!/bin/sh\n{text}\n')
     path.chmod(0o755)
@@ -67,11 +71,26 @@ class Clone:
         free = f'--grpc-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --port-file={self.ports} --tuning-budget=0'
         script(binaries / 'swizzle-server', f'echo $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
         self.client = binaries / 'swizzle'
+        script(self.client, f'exec {program("swizzle")} "$@" --http-port=0 --grpc-port=0 --metrics-port=0')
 
     def run(self, block):
         result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder, capture_output=True,
                                 text=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL)
         assert result.returncode == 0, f'{block}\n{result.stdout}{result.stderr}'
+
+    def run_until_interrupted(self, block):
+        """Ctrl-C comes once it has said that this would end it."""
+        with open(self.folder / 'server.log', 'wb') as log:
+            shell = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder,
+                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            wait_until(lambda: 'Ctrl-C ends it' in self._log() or shell.poll() is not None, START_SECONDS, 'the start')
+            os.killpg(shell.pid, signal.SIGINT)
+            assert shell.wait(STOP_SECONDS) == 0, self._log()
+        finally:
+            if shell.poll() is None:
+                os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait(STOP_SECONDS)
 
     @contextlib.contextmanager
     def serving(self, block):
@@ -125,6 +144,8 @@ def test_every_block_of_commands_runs_as_printed(page, tmp_path):
                 check_long(block)
             elif is_kubectl(block):
                 check_kubectl(block)
+            elif serves_until_interrupted(block):
+                clone.run_until_interrupted(block)
             elif serves(block):
                 servers.enter_context(clone.serving(block))
             else:
@@ -141,6 +162,7 @@ def test_every_block_says_what_it_is(page):
 def test_what_a_block_is_for():
     assert is_long('./tests/run --asan\n') and not is_long('cp tests/run here\n')
     assert is_kubectl('kubectl apply --kustomize x\n') and not is_kubectl('ls # kubectl\n')
+    assert serves_until_interrupted('bin/swizzle serve a\n') and not serves_until_interrupted('bin/swizzle health\n')
     assert serves('mkdir a\nbin/swizzle-server --model-repository=a\n') and not serves('bin/swizzle health\n')
 
 
