@@ -64,6 +64,15 @@ absl::StatusOr<Shape> GivenShape(const TensorMetadata& input, Shape given, int64
   return given;
 }
 
+// Tokens of a sequence: as many as in a shape that was given for another input of theirs, for all have the same.
+int64_t TokensOf(const ModelMetadata& metadata, const PlanOptions& options) {
+  for (const TensorMetadata& input : metadata.inputs) {
+    const auto given = options.shapes.find(input.name);
+    if (input.shape.size() == 2 && given != options.shapes.end()) return given->second.back();
+  }
+  return std::min(options.tokens, Property(metadata, "swizzle_max_length"));
+}
+
 absl::StatusOr<Shape> ChosenShape(const ModelMetadata& metadata, const TensorMetadata& input, const InputPlan& plan,
                                   const PlanOptions& options) {
   const auto given = options.shapes.find(input.name);
@@ -75,10 +84,9 @@ absl::StatusOr<Shape> ChosenShape(const ModelMetadata& metadata, const TensorMet
     return UsageError(absl::StrCat("input '", input.name, "' has the fixed shape ", ShapeText(input.shape),
                                    ", so --batch must be 1"));
   }
-  const int64_t tokens = std::min(options.tokens, Property(metadata, "swizzle_max_length"));
   for (int64_t& dimension : shape) {
     if (dimension >= 0) continue;
-    dimension = TakesTokens(metadata, plan) ? tokens : options.free;
+    dimension = TakesTokens(metadata, plan) ? TokensOf(metadata, options) : options.free;
     if (dimension > 0) continue;
     return Misfit(input,
                   absl::StrCat("of which a dimension is free; give --shape ", input.name, ":",

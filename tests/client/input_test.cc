@@ -65,6 +65,7 @@ TEST(DrawInputsTest, IdsAreOfTheVocabularyAndMasksLeaveNothingOut) {
   EXPECT_GT(*std::ranges::max_element(ids), 200);
   EXPECT_THAT((*inputs)[1].Values<int64_t>(), Each(1));
   EXPECT_THAT((*Draw(Encoder(), {.tokens = 16}))[1].shape, ElementsAre(1, 16));
+  EXPECT_THAT((*Draw(Encoder(), {.shapes = {{"attention_mask", {5}}}}))[0].shape, ElementsAre(1, 5));
 }
 
 TEST(DrawInputsTest, SmallTypesHoldFewerIds) {
