@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
+#include "client/cli/printable.h"
 #include "client/cli/report.h"
 #include "client/cli/waiting_line.h"
 
@@ -42,9 +43,9 @@ absl::Status RunModels(Client& client, const ModelsOptions&, Terminal& terminal)
   for (const ListedModel& model : *models) width = std::max(width, model.name.size());
   for (const ListedModel& model : *models) {
     const std::string version = model.version.empty() ? "-" : model.version;
-    const std::string reason = model.reason.empty() ? "" : absl::StrCat("  ", model.reason);
-    terminal.out << absl::StrFormat("%-*s  %s  %s%s\n", static_cast<int>(width), model.name, version, model.state,
-                                    reason);
+    const std::string reason = model.reason.empty() ? "" : absl::StrCat("  ", Printable(model.reason));
+    terminal.out << absl::StrFormat("%-*s  %s  %s%s\n", static_cast<int>(width), Printable(model.name), version,
+                                    model.state, reason);
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/command.h"
 #include "client/cli/input.h"
+#include "client/cli/printable.h"
 #include "client/cli/ranking.h"
 #include "client/cli/report.h"
 #include "client/cli/waiting_line.h"
@@ -155,7 +156,8 @@ std::vector<ListedModel> Unready(Client& client, const HealthOptions& options) {
 
 // "model 'bert' is LOADING", "model 'bert' is UNAVAILABLE: the file ends early".
 std::string StateText(const ListedModel& model) {
-  return absl::StrCat("model '", model.name, "' is ", model.state, model.reason.empty() ? "" : ": ", model.reason);
+  return Printable(
+      absl::StrCat("model '", model.name, "' is ", model.state, model.reason.empty() ? "" : ": ", model.reason));
 }
 
 // What the server answered, with the models that are to blame.

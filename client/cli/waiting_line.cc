@@ -30,10 +30,10 @@ WaitingLine::~WaitingLine() {
 void WaitingLine::Draw() {
   const Stopwatch stopwatch;
   std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, kRedraw, [this] { return over_; })) {
+  do {
     terminal_.err << "\r\033[K  " << what_ << absl::StrFormat(", %.0f s", absl::ToDoubleSeconds(stopwatch.elapsed()))
                   << std::flush;
-  }
+  } while (!ended_.wait_for(lock, kRedraw, [this] { return over_; }));
 }
 
 }  // namespace swizzle::client
