@@ -11,7 +11,6 @@
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/plan_tuner.h"
-#include "model_loader/plan/planner.h"
 #include "model_loader/regions/declared_outputs.h"
 #include "server/config/config_parameters.h"
 #include "server/config/label_files.h"
@@ -21,6 +20,7 @@
 #include "server/model/fallback_model.h"
 #include "server/model/identity_model.h"
 #include "server/model/plan_model.h"
+#include "server/model/planned_model.h"
 #include "server/repository/ensemble_loader.h"
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
@@ -152,7 +152,9 @@ class DirectoryLoader {
       PlanOptions plan = PlanOptionsFor(spec, *backend);
       plan.progress = LogProgress();
       SWIZZLE_RETURN_IF_ERROR(claim_.CheckWeights(its.StoredWeightBytes(), *backend));
-      SWIZZLE_ASSIGN_OR_RETURN(plans.emplace_back(), MakePlanOn(*backend, std::move(its), plan));
+      SWIZZLE_ASSIGN_OR_RETURN(TunablePlan made, PlanOn(*backend, std::move(its), plan, tuner_ != nullptr));
+      plans.push_back(std::move(made.plan));
+      tuners_.push_back(std::move(made.tuner));
     }
     Log(LogLevel::kInfo, "model planned",
         {{"model", name_},
@@ -168,17 +170,6 @@ class DirectoryLoader {
     }
     SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans), turns_));
     return std::shared_ptr<Model>(plan_model_);
-  }
-
-  // Keeps its tuner, where it has one.
-  StatusOr<std::shared_ptr<const Plan>> MakePlanOn(Backend& backend, Network network, PlanOptions options) {
-    if (tuner_ == nullptr) {
-      options.tuning_budget = absl::ZeroDuration();
-      return MakePlan(std::move(network), backend, options);
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(TunablePlan tunable, MakeTunablePlan(std::move(network), backend, options));
-    tuners_.push_back(std::move(tunable.tuner));
-    return std::move(tunable.plan);
   }
 
   bool WantsTuning() const {
@@ -220,7 +211,9 @@ class DirectoryLoader {
                   .plans = std::move(plan_model_),
                   .served = std::move(regional_model_),
                   .tuners = std::move(tuners_),
-                  .metrics = std::shared_ptr<ModelMetrics>(serving, serving->metrics.get())};
+                  .recorder = std::shared_ptr<ModelMetrics>(serving, serving->metrics.get()),
+                  .budget = options_.plan.tuning_budget,
+                  .cache = options_.plan.tuning_cache};
     if (options_.tune == Tune::kBeforeReady) {
       tuner_->TuneNow(std::move(job));
     } else {
@@ -261,33 +254,14 @@ class DirectoryLoader {
     return served;
   }
 
-  // On a GPU, the first of those that it may have, where the configuration asks for it, or leaves it open and the host
-  // would have nothing to compute.
+  // On a GPU, the first of those that it may have, or on the CPU.
   StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
                                                  const ModelSpec& spec,
                                                  const regions::ExpectedRequests& requests) const {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    if (backends[0] == &devices_.cpu()) {
-      return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), requests, nullptr);
-    }
-    regions::TunableRegions made =
-        RegionsOf(program, PlanOptionsFor(spec, *backends[0]), requests, std::get<DeviceBackend*>(backends[0]->kind()));
-    if (spec.instance_kind == InstanceKind::kGpu) {
-      if (made.program.on_device != nullptr) return made;
-      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
-                           made.program.not_on_device);
-    }
-    if (made.program.on_device != nullptr && made.program.interpreted_nodes() == 0) return made;
-    made = {};
-    return RegionsOf(std::move(program), PlanOptionsFor(spec, devices_.cpu()), requests, nullptr);
-  }
-
-  regions::TunableRegions RegionsOf(std::shared_ptr<const fallback::Program> program, PlanOptions plan,
-                                    const regions::ExpectedRequests& requests, DeviceBackend* device) const {
-    const regions::RegionBackends backends(devices_.cpu(), device, devices_.functions());
-    if (tuner_ != nullptr) return regions::PlanTunableRegions(std::move(program), backends, plan, requests);
-    plan.tuning_budget = absl::ZeroDuration();
-    return {regions::PlanRegions(std::move(program), backends, plan, requests), nullptr};
+    const RegionsPlace place{devices_, backends, [&](const Backend& backend) { return PlanOptionsFor(spec, backend); },
+                             tuner_ != nullptr};
+    return RegionsIn(place, std::move(program), spec.instance_kind, requests);
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {

@@ -36,8 +36,7 @@ Status ShuttingDown() { return MakeError(StatusCode::kUnavailable, "the server i
 
 std::unique_ptr<BackgroundTuner> NewTuner(const RepositoryOptions& options, Metrics& metrics) {
   if (options.tune == Tune::kOff || options.plan.tuning_budget <= absl::ZeroDuration()) return nullptr;
-  return std::make_unique<BackgroundTuner>(
-      TunerOptions{options.plan.tuning_budget, options.plan.tuning_cache, options.clock}, metrics.activity());
+  return std::make_unique<BackgroundTuner>(metrics.activity(), *options.clock);
 }
 
 // Thread-safe.

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
-#include "server/model/input_default.h"
-#include "server/model/string_tensor.h"
+#include "server/model/request_inputs.h"
 #include "server/model/wire_shape.h"
 #include "server/rpc/classification.h"
 #include "server/rpc/infer_parameters.h"
@@ -24,10 +23,6 @@ using inference::ModelInferRequest;
 using InputTensor = ModelInferRequest::InferInputTensor;
 using Parameters = google::protobuf::Map<std::string, InferParameter>;
 using Bytes = std::span<const std::byte>;
-
-std::string InputOf(const ModelSpec& spec, std::string_view input) {
-  return Concat("input ", QuotedName(input), " of model '", spec.name, "'");
-}
 
 bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
@@ -111,22 +106,8 @@ StatusOr<int64_t> ClassesParameter(const Parameters& parameters, const ModelSpec
 
 Bytes BytesOf(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-Status CheckRawSize(Bytes bytes, const TensorView& view, const ModelSpec& spec, const std::string& name) {
-  const StatusOr<int64_t> elements = ElementCount(view.shape);
-  if (!elements.ok()) return Annotate(elements.status(), InputOf(spec, name));
-  const int64_t count = *elements;
-  if (view.dtype == DType::kString) {
-    if (IsStringTensor(bytes, count)) return absl::OkStatus();
-    return InvalidArgument(InputOf(spec, name), " has ", bytes.size(), " bytes that are not the ", count,
-                           " (uint32 length, bytes) elements of BYTES ", ShapeText(view.shape));
-  }
-  size_t needed;
-  if (__builtin_mul_overflow(static_cast<size_t>(count), ElementBytes(view.dtype), &needed)) {
-    return InvalidArgument(InputOf(spec, name), " has shape ", ShapeText(view.shape), ", which no message can hold");
-  }
-  if (bytes.size() == needed) return absl::OkStatus();
-  return InvalidArgument(InputOf(spec, name), " has ", bytes.size(), " bytes; ", DTypeName(view.dtype), " ",
-                         ShapeText(view.shape), " needs ", needed);
+std::span<const int64_t> DimsOf(const InputTensor& input) {
+  return {input.shape().data(), static_cast<size_t>(input.shape_size())};
 }
 
 // ---- One request ----
@@ -171,82 +152,22 @@ class Decoder {
   }
 
   Status ReadInputs() {
-    std::vector<bool> seen(spec_.inputs.size());
-    decoded_.request.inputs.resize(spec_.inputs.size());
+    RequestInputs inputs(spec_, spec_.max_batch_size);
+    inputs.Begin(decoded_.request);
     for (int i = 0; i < message_.inputs_size(); ++i) {
-      SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfInput(message_.inputs(i).name()));
-      if (seen[index]) return InvalidArgument(InputOf(spec_, message_.inputs(i).name()), " is there twice");
-      seen[index] = true;
-      SWIZZLE_RETURN_IF_ERROR(ReadInput(i, spec_.inputs[index], decoded_.request.inputs[index]));
+      const InputTensor& input = message_.inputs(i);
+      SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name(), shared_ != nullptr));
+      SWIZZLE_ASSIGN_OR_RETURN(const size_t index, inputs.Add(input.name(), input.datatype(), DimsOf(input)));
+      SWIZZLE_RETURN_IF_ERROR(ReadContents(input, decoded_.request.inputs[index]));
     }
-    for (size_t i = 0; i < seen.size(); ++i) {
-      if (seen[i]) continue;
-      if (spec_.inputs[i].default_value == nullptr) {
-        return InvalidArgument(InputOf(spec_, spec_.inputs[i].name), " is missing");
-      }
-      decoded_.request.inputs[i] = DefaultView(spec_, spec_.inputs[i], decoded_.request.rows);
-    }
-    return absl::OkStatus();
+    return inputs.End();
   }
 
-  StatusOr<size_t> IndexOfInput(const std::string& name) const {
-    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
-      if (spec_.inputs[i].name == name) return i;
-    }
-    return InvalidArgument("model '", spec_.name, "' has no input ", QuotedName(name));
-  }
-
-  Status ReadInput(int i, const TensorSpec& expected, TensorView& view) {
-    const InputTensor& input = message_.inputs(i);
-    SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(input.parameters(), input.name(), shared_ != nullptr));
-    SWIZZLE_RETURN_IF_ERROR(ReadDatatype(input, expected, view));
-    SWIZZLE_RETURN_IF_ERROR(ReadShape(input, expected, view));
-    if (InSharedMemory(input)) {
-      SWIZZLE_RETURN_IF_ERROR(ReadSharedMemory(input, view));
-    } else if (raw()) {
-      view.bytes = BytesOf(message_.raw_input_contents(next_raw_++));
-      SWIZZLE_RETURN_IF_ERROR(CheckRawSize(view.bytes, view, spec_, input.name()));
-    } else {
-      SWIZZLE_RETURN_IF_ERROR(ReadTypedContents(input, view));
-    }
-    view.shape = ModelShape(spec_, expected, view.shape);
-    return absl::OkStatus();
-  }
-
-  Status ReadDatatype(const InputTensor& input, const TensorSpec& expected, TensorView& view) const {
-    view.dtype = expected.dtype;
-    if (input.datatype() == DTypeName(expected.dtype)) return absl::OkStatus();
-    return InvalidArgument(InputOf(spec_, input.name()), " has datatype ", QuotedName(input.datatype()), "; ",
-                           DTypeName(expected.dtype), " is expected");
-  }
-
-  Status ReadShape(const InputTensor& input, const TensorSpec& expected, TensorView& view) {
-    view.shape.assign(input.shape().begin(), input.shape().end());
-    if (!ShapeFits(spec_, expected, view.shape)) return WrongShape(input, expected);
-    return BatchDims(spec_) == 0 ? absl::OkStatus() : ReadBatch(input, view.shape.front());
-  }
-
-  Status WrongShape(const InputTensor& input, const TensorSpec& expected) const {
-    constexpr int kMostShown = 16;
-    const Shape shown(input.shape().begin(), input.shape().begin() + std::min(input.shape_size(), kMostShown));
-    return InvalidArgument(InputOf(spec_, input.name()), " has shape ", ShapeText(shown),
-                           input.shape_size() > kMostShown ? " and more" : "", "; ",
-                           ShapeText(WireDims(spec_, expected)), " is expected");
-  }
-
-  // All inputs agree on the batch dimension.
-  Status ReadBatch(const InputTensor& input, int64_t rows) {
-    if (rows < 1 || rows > spec_.max_batch_size) {
-      return InvalidArgument(InputOf(spec_, input.name()), " has a batch of ", rows, "; it must be from 1 to ",
-                             spec_.max_batch_size);
-    }
-    if (batch_known_ && rows != decoded_.request.rows) {
-      return InvalidArgument(InputOf(spec_, input.name()), " has a batch of ", rows, ", and another input one of ",
-                             decoded_.request.rows);
-    }
-    batch_known_ = true;
-    decoded_.request.rows = rows;
-    return absl::OkStatus();
+  Status ReadContents(const InputTensor& input, TensorView& view) {
+    if (InSharedMemory(input)) return ReadSharedMemory(input, view);
+    if (!raw()) return ReadTypedContents(input, view);
+    view.bytes = BytesOf(message_.raw_input_contents(next_raw_++));
+    return CheckBytes(spec_, input.name(), view);
   }
 
   Status ReadTypedContents(const InputTensor& input, TensorView& view) {
@@ -293,14 +214,13 @@ class Decoder {
     if (!found.ok()) return Annotate(found.status(), InputOf(spec_, input.name()));
     const auto size = static_cast<size_t>(found->bytes);
     if (view.dtype != DType::kString) {  // before there is memory for them
-      SWIZZLE_RETURN_IF_ERROR(
-          CheckRawSize(Bytes(static_cast<const std::byte*>(nullptr), size), view, spec_, input.name()));
+      SWIZZLE_RETURN_IF_ERROR(CheckSize(spec_, input.name(), view, size));
     }
     if (copied_ == nullptr) copied_ = std::make_shared<std::vector<std::unique_ptr<std::byte[]>>>();
     std::byte* const copy = copied_->emplace_back(std::make_unique_for_overwrite<std::byte[]>(size)).get();
     SWIZZLE_RETURN_IF_ERROR(Annotate(found->region->Read(found->offset, {copy, size}), InputOf(spec_, input.name())));
     view.bytes = {copy, size};
-    return view.dtype == DType::kString ? CheckRawSize(view.bytes, view, spec_, input.name()) : absl::OkStatus();
+    return view.dtype == DType::kString ? CheckBytes(spec_, input.name(), view) : absl::OkStatus();
   }
 
   Status ReadOutputs() {
@@ -310,16 +230,12 @@ class Decoder {
     }
     for (const auto& output : message_.outputs()) {
       SWIZZLE_RETURN_IF_ERROR(CheckTensorParameters(output.parameters(), output.name(), shared_ != nullptr));
-      const auto found = std::ranges::find(spec_.outputs, output.name(), &TensorSpec::name);
-      if (found == spec_.outputs.end()) {
-        return InvalidArgument("model '", spec_.name, "' has no output ", QuotedName(output.name()));
-      }
-      const auto index = static_cast<size_t>(found - spec_.outputs.begin());
+      SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfOutput(spec_, output.name()));
       if (std::ranges::find(decoded_.outputs, index, &RequestedOutput::index) != decoded_.outputs.end()) {
         return InvalidArgument("output ", QuotedName(output.name()), " of model '", spec_.name, "' is asked for twice");
       }
-      SWIZZLE_ASSIGN_OR_RETURN(const int64_t classes,
-                               ClassesParameter(output.parameters(), spec_, *found, decoded_.request.rows));
+      SWIZZLE_ASSIGN_OR_RETURN(const int64_t classes, ClassesParameter(output.parameters(), spec_, spec_.outputs[index],
+                                                                       decoded_.request.rows));
       decoded_.outputs.push_back({index, classes});
       SWIZZLE_RETURN_IF_ERROR(ReadPlace(output.parameters(), output.name()));
     }
@@ -341,7 +257,6 @@ class Decoder {
   const ModelSpec& spec_;
   const SharedRegions* const shared_;
   DecodedInfer decoded_;
-  bool batch_known_ = false;
   int next_raw_ = 0;                                                   // among raw_input_contents
   std::shared_ptr<std::vector<std::unique_ptr<std::byte[]>>> copied_;  // from shared memory
   std::shared_ptr<std::vector<std::string>> converted_;                // contents that could not be used in place

@@ -4,7 +4,7 @@
 #include <new>
 #include <system_error>
 
-#include "server/telemetry/logging.h"
+#include "server/telemetry/log_event.h"
 
 namespace swizzle {
 namespace {

@@ -96,6 +96,12 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::info;
 }
 
+void WriteEvent(LogLevel level, std::string_view message, std::span<const LogField> fields) {
+  if (!live.Has(level)) return;
+  const LogFormat format = live.format;
+  LoggerOf(format).log(SpdlogLevel(level), "{}", FormatLogEvent(format, message, fields));
+}
+
 // gRPC reports as errors what concerns one connection or listener; what matters of it reaches our callers as status.
 void LogGrpc(bool is_error, std::string_view text) {
   if (!is_error) return Log(LogLevel::kDebug, "grpc", {{"detail", text}});
@@ -134,6 +140,7 @@ void InitLogging(LogFormat format, LogLevel level) {
            .info = level <= LogLevel::kInfo,
            .verbose_level = level <= LogLevel::kDebug ? 1u : 0u};
   live.Store(first);
+  SetLogWriter(WriteEvent);
   SetGrpcLog(LogGrpc);
 }
 
@@ -148,12 +155,6 @@ LogSettings CurrentLogSettings() {
 LogSettings FirstLogSettings() { return first; }
 
 void ChangeLogSettings(const LogSettings& settings) { live.Store(settings); }
-
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
-  if (!live.Has(level)) return;
-  const LogFormat format = live.format;
-  LoggerOf(format).log(SpdlogLevel(level), "{}", FormatLogEvent(format, message, fields));
-}
 
 void LogRecord(std::string_view message, std::span<const LogField> fields) {
   LoggerOf(LogFormat::kJson).log(spdlog::level::info, "{}", FormatLogEvent(LogFormat::kJson, message, fields));

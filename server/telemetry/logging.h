@@ -6,31 +6,17 @@
 #ifndef SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
 #define SWIZZLE_SERVER_TELEMETRY_LOGGING_H_
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "kernels/base/status.h"
+#include "server/telemetry/log_event.h"
 
 namespace swizzle {
 
 enum class LogFormat { kText, kJson, kIsoText };  // the last: as text, with times as ISO 8601 writes them
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
-
-// Numbers stay numbers in JSON.
-struct LogField {
-  LogField(std::string_view field_key, std::string_view text) : key(field_key), value(text) {}
-  template <typename Number>
-  requires std::integral<Number> || std::floating_point<Number> LogField(std::string_view field_key, Number number)
-      : key(field_key), value(Concat(number)), is_number(true) {}
-
-  std::string_view key;
-  std::string value;
-  bool is_number = false;
-};
 
 // Which events are written, and how.
 struct LogSettings {
@@ -41,15 +27,14 @@ struct LogSettings {
   friend bool operator==(const LogSettings&, const LogSettings&) = default;
 };
 
-// Sets the process's log up; the first thing main does. Messages of gRPC's own go to the same log.
+// Sets the process's log up, which nothing is written to before; the first thing main does. Messages of gRPC's own go
+// to the same log.
 void InitLogging(LogFormat format, LogLevel level);
 
 LogSettings CurrentLogSettings();
 // What the process was started with.
 LogSettings FirstLogSettings();
 void ChangeLogSettings(const LogSettings& settings);
-
-void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
 // A line of a log of its own beside the events: always written, and always JSON.
 void LogRecord(std::string_view message, std::span<const LogField> fields);

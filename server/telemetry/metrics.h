@@ -23,6 +23,7 @@
 #include "server/telemetry/activity.h"
 #include "server/telemetry/gpu_sensors.h"
 #include "server/telemetry/labels.h"
+#include "server/telemetry/tuning_record.h"
 #include "server/threading/clock.h"
 
 namespace swizzle {
@@ -59,19 +60,9 @@ struct ExecutedBatch {
   BatchTimes times;
 };
 
-// What became of tuning since it was recorded last.
-struct TuningRecord {
-  TuningState state = TuningState::kOff;
-  absl::Duration spent = absl::ZeroDuration();
-  int64_t suspect = 0;                                   // measurements, in all
-  std::shared_ptr<const ModelFacts> replaced = nullptr;  // of the plan that runs from now on; null: the same
-};
-
 // Everything recorded for one version of one model. Thread-safe.
-class ModelMetrics {
+class ModelMetrics : public TuningRecorder {
  public:
-  virtual ~ModelMetrics() = default;
-
   // By the service: every request that named this model, once.
   virtual void RecordRequest(StatusCode code, absl::Duration duration) = 0;
 
@@ -85,9 +76,6 @@ class ModelMetrics {
   virtual void SetQueueDepth(int64_t requests) = 0;
   virtual void AddInflight(int64_t delta) = 0;  // requests queued or running
   virtual void AddBusy(int stream, absl::Duration busy) = 0;
-
-  // By what tunes the model.
-  virtual void RecordTuning(const TuningRecord& record) = 0;
 
   virtual ModelStatisticsTotals Statistics() const = 0;
 };

@@ -6,7 +6,7 @@
 
 #include "server/memory/memory_trim.h"
 #include "server/telemetry/containment.h"
-#include "server/telemetry/logging.h"
+#include "server/telemetry/log_event.h"
 #include "server/threading/low_priority.h"
 
 namespace swizzle {
@@ -40,8 +40,8 @@ StatusOr<Tuned> TuneAside(PlanTuner& tuner, MeasureGate& gate, absl::Duration bu
 
 }  // namespace
 
-BackgroundTuner::BackgroundTuner(const TunerOptions& options, const Activity& activity)
-    : options_(options), gate_(activity, *options.clock), thread_([this] { Run(); }) {}
+BackgroundTuner::BackgroundTuner(const Activity& activity, Clock& clock)
+    : clock_(clock), gate_(activity, clock), thread_([this] { Run(); }) {}
 
 BackgroundTuner::~BackgroundTuner() {
   RequestStop();
@@ -58,7 +58,7 @@ void BackgroundTuner::RequestStop() {
 void BackgroundTuner::Add(TuningJob job) {
   Task task;
   task.job = std::move(job);
-  task.due = options_.clock->Now();
+  task.due = clock_.Now();
   Record(task, TuningState::kWaiting, absl::ZeroDuration());
   MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
@@ -94,12 +94,12 @@ bool BackgroundTuner::TakeNext(std::list<Task>& taken) {
     const auto next = std::ranges::min_element(tasks_, {}, [](const Task& task) { return task.due - Instant(); });
     if (stopped_) return false;
     const Instant due = next == tasks_.end() ? Instant::InfiniteFuture() : next->due;
-    if (due <= options_.clock->Now()) {
+    if (due <= clock_.Now()) {
       taken.splice(taken.begin(), tasks_, next);
-      tuned_ = taken.front().job.metrics.get();
+      tuned_ = taken.front().job.recorder.get();
       return true;
     }
-    options_.clock->WaitUntil(mutex_, changed_, due);
+    clock_.WaitUntil(mutex_, changed_, due);
   }
 }
 
@@ -114,7 +114,7 @@ bool BackgroundTuner::PutBack(std::list<Task>& taken, bool over) {
   if (over) return true;
   Task& task = taken.front();
   const absl::Duration wait = kFirstWait * (1 << std::min(task.passes - 1, 8));
-  task.due = options_.clock->Now() + std::min(wait, kLongestWait);
+  task.due = clock_.Now() + std::min(wait, kLongestWait);
   tasks_.splice(tasks_.end(), taken);
   return true;
 }
@@ -137,32 +137,32 @@ void BackgroundTuner::TuneInTurn() {
   }
 }
 
-void BackgroundTuner::Drop(const ModelMetrics& metrics) {
+void BackgroundTuner::Drop(const TuningRecorder& recorder) {
   std::list<Task> dropped;  // let go of outside the lock
   MutexLock lock(mutex_);
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     const auto next = std::next(task);
-    if (task->job.metrics.get() == &metrics) dropped.splice(dropped.end(), tasks_, task);
+    if (task->job.recorder.get() == &recorder) dropped.splice(dropped.end(), tasks_, task);
     task = next;
   }
-  if (tuned_ != &metrics) return;
+  if (tuned_ != &recorder) return;
   dropped_ = true;
   gate_.Skip();
 }
 
-bool BackgroundTuner::IsOver(const Task& task) const {
+bool BackgroundTuner::IsOver(const Task& task) {
   if (!task.status.ok() || task.suspect + task.untimed == 0) return true;
-  return task.spent + task.excess + kLeastLeft > options_.budget;
+  return task.spent + task.excess + kLeastLeft > task.job.budget;
 }
 
 void BackgroundTuner::Pass(Task& task, MeasureGate& gate) {
-  const absl::Duration left = options_.budget - task.spent - task.excess;
+  const absl::Duration left = task.job.budget - task.spent - task.excess;
   const absl::Duration budget = std::min(left, std::max(left * kPassShare, kLeastPass));
   ++task.passes;
   task.suspect = task.untimed = 0;
   for (size_t device = 0; device < task.job.tuners.size() && task.status.ok(); ++device) {
     if (task.job.tuners[device] == nullptr) continue;
-    const absl::Duration rest = options_.budget - task.spent - task.excess;
+    const absl::Duration rest = task.job.budget - task.spent - task.excess;
     if (device > 0 && rest < kLeastLeft) {
       ++task.untimed;  // at least
       break;
@@ -176,8 +176,8 @@ void BackgroundTuner::Pass(Task& task, MeasureGate& gate) {
     task.excess = std::max(task.excess, spent - given);
     Record(task, TuningState::kMeasuring, spent);
   }
-  if (options_.cache == nullptr) return;
-  const Status saved = options_.cache->Save();
+  if (task.job.cache == nullptr) return;
+  const Status saved = task.job.cache->Save();
   if (!saved.ok()) Log(LogLevel::kWarning, "tuning cache not saved", {{"reason", std::string(saved.message())}});
 }
 
@@ -223,8 +223,8 @@ void BackgroundTuner::Finish(const Task& task) {
 
 void BackgroundTuner::Record(const Task& task, TuningState state, absl::Duration spent,
                              std::shared_ptr<const ModelFacts> replaced) {
-  if (task.job.metrics == nullptr) return;
-  task.job.metrics->RecordTuning({state, spent, task.suspect, std::move(replaced)});
+  if (task.job.recorder == nullptr) return;
+  task.job.recorder->RecordTuning({state, spent, task.suspect, std::move(replaced)});
 }
 
 }  // namespace swizzle

@@ -19,7 +19,8 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "server/model/plan_model.h"
-#include "server/telemetry/metrics.h"
+#include "server/telemetry/activity.h"
+#include "server/telemetry/tuning_record.h"
 #include "server/threading/clock.h"
 #include "server/tuning/idle_gate.h"
 
@@ -32,30 +33,26 @@ struct TuningJob {
   std::shared_ptr<PlanModel> plans;                // null: tuners put better plans in their places themselves
   std::shared_ptr<const Model> served = nullptr;   // what its facts are of; null: `plans`
   std::vector<std::unique_ptr<PlanTuner>> tuners;  // by device; null: of this one all is known
-  std::shared_ptr<ModelMetrics> metrics;           // null: none
-};
-
-struct TunerOptions {
-  absl::Duration budget = absl::Seconds(15);  // for all measurements of a model
-  TuningCache* cache = nullptr;               // saved after each pass; null: none
-  Clock* clock = &Clock::Real();
+  std::shared_ptr<TuningRecorder> recorder;        // null: none
+  absl::Duration budget = absl::Seconds(15);       // for all measurements of the model
+  TuningCache* cache = nullptr;                    // saved after each pass, outlives the job; null: none
 };
 
 // Thread-safe.
 class BackgroundTuner {
  public:
-  // Of the options, clock and cache outlive this, as does `activity`.
-  BackgroundTuner(const TunerOptions& options, const Activity& activity);
+  // Both outlive this.
+  explicit BackgroundTuner(const Activity& activity, Clock& clock = Clock::Real());
   // Stops.
   ~BackgroundTuner();
 
   // Tunes the model now, by the calling thread, without regard to requests, until nothing is left to measure or the
   // budget is spent.
-  void TuneNow(TuningJob job);
+  static void TuneNow(TuningJob job);
   // Tunes the model when there is time.
   void Add(TuningJob job);
-  // The model of these metrics is tuned no more; returns at once. Its job is let go of when what is measured has ended.
-  void Drop(const ModelMetrics& metrics);
+  // The model of this recorder is tuned no more; returns at once. Its job is let go of when what is measured has ended.
+  void Drop(const TuningRecorder& recorder);
   // Measures no more; returns at once.
   void RequestStop();
   // After that, until what was being measured, or saved, has ended, or for so long.
@@ -77,21 +74,21 @@ class BackgroundTuner {
   void TuneInTurn();
   bool TakeNext(std::list<Task>& taken);
   bool PutBack(std::list<Task>& taken, bool over);
-  void Pass(Task& task, MeasureGate& gate);
+  static void Pass(Task& task, MeasureGate& gate);
   // One device of the model. What the pass came to is added to the task.
-  Status TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget);
-  bool IsOver(const Task& task) const;
-  void Finish(const Task& task);
+  static Status TuneDevice(Task& task, size_t device, MeasureGate& gate, absl::Duration budget);
+  static bool IsOver(const Task& task);
+  static void Finish(const Task& task);
   static void Record(const Task& task, TuningState state, absl::Duration spent,
                      std::shared_ptr<const ModelFacts> replaced = nullptr);
 
-  const TunerOptions options_;
+  Clock& clock_;
   IdleGate gate_;
   Mutex mutex_;
   CondVar changed_;
   std::list<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  const ModelMetrics* tuned_ ABSL_GUARDED_BY(mutex_) = nullptr;  // those of the model that is seen to
-  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;                 // which is to be tuned no more
+  const TuningRecorder* tuned_ ABSL_GUARDED_BY(mutex_) = nullptr;  // that of the model that is seen to
+  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;                   // which is to be tuned no more
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has come to its end
   std::thread thread_;                         // last: it uses all of the above

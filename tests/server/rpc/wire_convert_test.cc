@@ -128,7 +128,7 @@ TEST(DecodeInfer, RawAndTypedContentsExcludeEachOther) {
 TEST(DecodeInfer, InputsMustBeTheModels) {
   ModelInferRequest unknown = GoodRequest();
   unknown.mutable_inputs(0)->set_name("Q");
-  EXPECT_EQ(ErrorOf(unknown), "model 'M' has no input 'Q'");
+  EXPECT_EQ(ErrorOf(unknown), "model 'M' has no input 'Q'; it has 'X', 'N'");
 
   ModelInferRequest twice = GoodRequest();
   *twice.mutable_inputs(1) = twice.inputs(0);
@@ -143,20 +143,20 @@ TEST(DecodeInfer, InputsMustBeTheModels) {
 TEST(DecodeInfer, LongNamesAreCutInMessages) {
   ModelInferRequest message = GoodRequest();
   message.mutable_inputs(0)->set_name(std::string(1'000'000, 'q'));
-  EXPECT_EQ(ErrorOf(message), "model 'M' has no input '" + std::string(128, 'q') + "...'");
+  EXPECT_EQ(ErrorOf(message), "model 'M' has no input '" + std::string(128, 'q') + "...'; it has 'X', 'N'");
 }
 
 TEST(DecodeInfer, ControlCharactersAreMaskedInMessages) {
   constexpr char kNamed[] = "a\x1b[2J\r\nb", kMasked[] = "'a?[2J??b'";
   ModelInferRequest input = GoodRequest();
   input.mutable_inputs(0)->set_name(kNamed);
-  EXPECT_EQ(ErrorOf(input), Concat("model 'M' has no input ", kMasked));
+  EXPECT_EQ(ErrorOf(input), Concat("model 'M' has no input ", kMasked, "; it has 'X', 'N'"));
   ModelInferRequest datatype = GoodRequest();
   datatype.mutable_inputs(0)->set_datatype(kNamed);
   EXPECT_EQ(ErrorOf(datatype), Concat("input 'X' of model 'M' has datatype ", kMasked, "; FP32 is expected"));
   ModelInferRequest output = GoodRequest();
   output.add_outputs()->set_name(kNamed);
-  EXPECT_EQ(ErrorOf(output), Concat("model 'M' has no output ", kMasked));
+  EXPECT_EQ(ErrorOf(output), Concat("model 'M' has no output ", kMasked, "; it has 'Y', 'Z'"));
   ModelInferRequest parameter = GoodRequest();
   (*parameter.mutable_parameters())["triton_\n"].set_int64_param(1);
   EXPECT_EQ(ErrorOf(parameter), "parameter 'triton_?' is not known");
@@ -349,7 +349,7 @@ TEST(DecodeInfer, OutputsAreAsAskedFor) {
   message.add_outputs()->set_name("Y");
   EXPECT_EQ(ErrorOf(message), "output 'Y' of model 'M' is asked for twice");
   message.mutable_outputs(2)->set_name("W");
-  EXPECT_EQ(ErrorOf(message), "model 'M' has no output 'W'");
+  EXPECT_EQ(ErrorOf(message), "model 'M' has no output 'W'; it has 'Y', 'Z'");
 }
 
 TEST(DecodeInfer, TimeoutSetsADeadline) {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/telemetry/no_metrics.h"
 #include "tests/server/model/sum_plan.h"
 #include "tests/support/fake_clock.h"
 
@@ -20,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 // What the tuner records; tests wait for states.
-class TuningMetrics final : public NoMetrics {
+class TuningMetrics final : public TuningRecorder {
  public:
   void RecordTuning(const TuningRecord& record) override {
     const MutexLock lock(mutex_);
@@ -84,11 +83,11 @@ class BackgroundTunerTest : public ::testing::Test {
   }
 
   TuningJob Job() {
-    TuningJob job{.model = "sum", .version = 1, .plans = model_, .tuners = {}, .metrics = metrics_};
+    TuningJob job{
+        .model = "sum", .version = 1, .plans = model_, .tuners = {}, .recorder = metrics_, .budget = absl::Seconds(10)};
     job.tuners.push_back(std::make_unique<ScriptedTuner>(script_));
     return job;
   }
-  TunerOptions Options() { return {.budget = absl::Seconds(10), .cache = nullptr, .clock = &clock_}; }
 
   // A pass that takes so long.
   auto Pass(absl::Duration time, Tuned tuned) {
@@ -108,7 +107,7 @@ class BackgroundTunerTest : public ::testing::Test {
 TEST_F(BackgroundTunerTest, ReplacesThePlanByABetterOne) {
   const auto better = std::make_shared<SumPlan>(0, 8, 3);
   script_.passes = {Pass(absl::Seconds(1), {.better = better, .gain = 0.1, .timed_now = 9})};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kDone);
   EXPECT_EQ(metrics_->replaced(), 1);
@@ -117,7 +116,7 @@ TEST_F(BackgroundTunerTest, ReplacesThePlanByABetterOne) {
 
 TEST_F(BackgroundTunerTest, KnowsOfPlansThatATunerReplacesItself) {
   script_.passes = {Pass(absl::Seconds(1), {.replaced = 2, .gain = 0.1, .timed_now = 9})};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   TuningJob job = Job();
   job.served = std::exchange(job.plans, nullptr);
   tuner.TuneNow(std::move(job));
@@ -127,7 +126,7 @@ TEST_F(BackgroundTunerTest, KnowsOfPlansThatATunerReplacesItself) {
 
 TEST_F(BackgroundTunerTest, MeasuresAgainWhatWasSuspectLater) {
   script_.passes = {Pass(absl::Seconds(1), {.timed_now = 9, .suspect = 4}), Pass(absl::Seconds(1), {.timed_now = 4})};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kWaiting);
   while (metrics_->suspect() != 4) std::this_thread::yield();
@@ -142,7 +141,7 @@ TEST_F(BackgroundTunerTest, MeasuresAgainWhatWasSuspectLater) {
 TEST_F(BackgroundTunerTest, TheBudgetEndsIt) {
   const Tuned disturbed = {.timed_now = 9, .suspect = 9};
   for (int pass = 0; pass < 100; ++pass) script_.passes.push_back(Pass(absl::Seconds(4), disturbed));
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.TuneNow(Job());
   metrics_->AwaitState(TuningState::kDone);
   EXPECT_EQ(metrics_->suspect(), 9);
@@ -153,7 +152,7 @@ TEST_F(BackgroundTunerTest, TheBudgetEndsIt) {
 TEST_F(BackgroundTunerTest, APassBeyondItsBudgetLeavesLessForTheNext) {
   const Tuned disturbed = {.timed_now = 9, .suspect = 9};
   script_.passes = {Pass(absl::Seconds(7), disturbed), Pass(absl::Seconds(2), disturbed)};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kWaiting);
   while (metrics_->suspect() != 9) std::this_thread::yield();
@@ -166,7 +165,7 @@ TEST_F(BackgroundTunerTest, APassBeyondItsBudgetLeavesLessForTheNext) {
 
 TEST_F(BackgroundTunerTest, NoPassFollowsOneThatExceedsItByWhatIsLeft) {
   script_.passes = {Pass(absl::Seconds(8), {.timed_now = 9, .suspect = 9})};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kDone);
   EXPECT_THAT(script_.budgets, SizeIs(1));
@@ -174,7 +173,7 @@ TEST_F(BackgroundTunerTest, NoPassFollowsOneThatExceedsItByWhatIsLeft) {
 
 TEST_F(BackgroundTunerTest, AnErrorLeavesThePlan) {
   script_.passes = {[](MeasureGate&) -> StatusOr<Tuned> { return absl::ResourceExhaustedError("no memory"); }};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kFailed);
   EXPECT_EQ(metrics_->replaced(), 0);
@@ -182,7 +181,7 @@ TEST_F(BackgroundTunerTest, AnErrorLeavesThePlan) {
 
 TEST_F(BackgroundTunerTest, WhatIsThrownEndsNothingElse) {
   script_.passes = {[](MeasureGate&) -> StatusOr<Tuned> { throw std::bad_alloc(); }, Pass(absl::Seconds(1), {})};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kFailed);
   tuner.Add(Job());
@@ -192,7 +191,7 @@ TEST_F(BackgroundTunerTest, WhatIsThrownEndsNothingElse) {
 TEST_F(BackgroundTunerTest, WhatIsThrownBesideMeasurementsEndsNothingElse) {
   script_.passes = {Pass(absl::Seconds(1), {})};
   metrics_->out_of_memory = true;
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kFailed);
   tuner.Add(Job());
@@ -205,7 +204,7 @@ TEST_F(BackgroundTunerTest, StopsWhileRequestsKeepItWaiting) {
     SWIZZLE_RETURN_IF_ERROR(gate.Await());
     return Tuned();
   }};
-  BackgroundTuner tuner(Options(), activity_);
+  BackgroundTuner tuner(activity_, clock_);
   tuner.Add(Job());
   metrics_->AwaitState(TuningState::kMeasuring);
   tuner.RequestStop();  // and the destructor returns
