@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
+#include "kernels/base/mutex.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/ipc_memory.h"
 #include "kernels/cuda/sparse_input.h"
@@ -16,12 +18,30 @@ using cuda::ModuleFunctions;
 
 namespace fs = std::filesystem;
 
-// Beside the program, as builds have it, or where it is installed. Empty: nowhere.
-fs::path FindModule() {
+Mutex module_mutex;
+fs::path named_module ABSL_GUARDED_BY(module_mutex);
+
+fs::path NamedModule() {
+  const MutexLock lock(module_mutex);
+  return named_module;
+}
+
+// Of the library that this is part of; of the program, where it is part of that.
+fs::path FolderOfThis() {
+  Dl_info info;
   std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& path : {folder / cuda::kModuleFile, folder.parent_path() / "lib/swizzle" / cuda::kModuleFile}) {
-    if (fs::exists(path, ignored)) return path;
+  const bool known = dladdr(reinterpret_cast<const void*>(&FolderOfThis), &info) != 0 && info.dli_fname != nullptr;
+  return known ? fs::canonical(info.dli_fname, ignored).parent_path() : fs::path();
+}
+
+// Where it was said to be; beside the program or this library, as builds have it; or where it is installed. Empty:
+// nowhere.
+fs::path FindModule() {
+  if (fs::path named = NamedModule(); !named.empty()) return named;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path(), own = FolderOfThis();
+  for (const fs::path& folder : {program, program.parent_path() / "lib/swizzle", own, own.parent_path() / "swizzle"}) {
+    if (const fs::path path = folder / cuda::kModuleFile; fs::exists(path, ignored)) return path;
   }
   return {};
 }
@@ -61,6 +81,11 @@ const StatusOr<const ModuleFunctions*>& Module() {
 }
 
 }  // namespace
+
+void cuda::UseModule(fs::path file) {
+  const MutexLock lock(module_mutex);
+  named_module = std::move(file);
+}
 
 StatusOr<int> CountCudaDevices() {
   SWIZZLE_ASSIGN_OR_RETURN(const ModuleFunctions* const module, Module());

@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 #define SWIZZLE_KERNELS_CUDA_CUDA_MODULE_H_
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -26,6 +27,9 @@ struct ModuleFunctions {
                                         std::span<const float> input) = nullptr;
   StatusOr<std::unique_ptr<SharedDeviceMemory>> (*open_ipc_memory)(int ordinal, std::string_view handle) = nullptr;
 };
+
+// From now on the module is this file, unless it has been opened already. Thread-safe.
+void UseModule(std::filesystem::path file);
 
 // What the module exports, with C linkage.
 inline constexpr char kModuleEntry[] = "SwizzleCudaModule";

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "kernels/base/precision.h"
 #include "kernels/base/status.h"
+#include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/pruning/pruner.h"
 #include "model_loader/quantising/observer.h"
 
@@ -102,6 +103,15 @@ struct RunCommand {
   int threads = 0;
   std::string device = "cpu";
 };
+
+// What is printed of a model, and the page.
+struct Inspection {
+  std::string text;  // or JSON
+  std::string page;  // empty unless it is asked for
+};
+// What InspectCommand comes to, without writing any of it. `known`: times of the device's kernels, which more are added
+// to, in place of the command's file; null: there is none.
+StatusOr<Inspection> Inspect(const InspectCommand& command, bool with_page, TuningCache* known, Terminal& terminal);
 
 using Command = std::variant<InspectCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand, RunCommand>;
 

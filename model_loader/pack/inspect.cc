@@ -34,10 +34,8 @@ void DescribeWeights(const Network& network, bool pictures, ModelReport& report)
   }
 }
 
-Status WritePage(const nlohmann::ordered_json& report, const std::filesystem::path& file) {
-  const std::string page = ReportPage(report);
-  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(file));
-  return WriteFileAtomically(file, std::as_bytes(std::span(page)));
+Inspection Shown(std::string text, const nlohmann::ordered_json& report, bool with_page) {
+  return {std::move(text), with_page ? ReportPage(report) : std::string()};
 }
 
 // Of the calibration data, or what the model was packed with; plans of the network then know of them.
@@ -53,8 +51,8 @@ StatusOr<SparseInputs> SeeZeros(const InspectCommand& command, const Devices& de
   return SeeSparseInputs(network, seen, gpu);
 }
 
-StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, const Devices& devices,
-                              TuningCache* tuning_cache) {
+StatusOr<ModelReport> ReportOf(const InspectCommand& command, LoadedModel model, const Devices& devices, bool with_page,
+                               TuningCache* tuning_cache) {
   Backend& backend = devices.main();
   ModelReport report;
   report.model = command.model.filename().string();
@@ -65,7 +63,7 @@ StatusOr<ModelReport> Inspect(const InspectCommand& command, LoadedModel model, 
   report.costs = CostsOfFormats(model.network);
   FuseLayers(model.network);  // as the plan will: structures go by its layers
   if (HasHostMemory(backend)) FuseHostFunctions(model.network);
-  DescribeWeights(model.network, !command.page.empty(), report);
+  DescribeWeights(model.network, with_page, report);
   SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
   const PlanOptions options{.max_batch = command.max_batch,
                             .threads = command.threads,
@@ -92,62 +90,68 @@ StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& comm
   return std::optional(std::move(times));
 }
 
-StatusOr<Outcome> InspectRegions(const InspectCommand& command, const FallbackModel& model, Terminal& terminal) {
+StatusOr<Inspection> InspectRegions(const InspectCommand& command, const FallbackModel& model, const Devices& devices,
+                                    bool with_page, TuningCache* tuning_cache) {
   if (!command.calibration.empty()) {
     return Unimplemented(command.model.string(), ": --calibration is for models that are planned whole; this one runs ",
                          "in regions");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
   SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.main(), command.precision));
-  std::optional<TuningCache> cache;
-  if (!command.tuning_cache.empty()) {
-    cache.emplace(command.tuning_cache, devices.main());
-    SWIZZLE_RETURN_IF_ERROR(cache->status());
-  }
   const PlanOptions options{.threads = command.threads,
                             .precision = command.precision,
                             .tuning_budget = command.tuning_budget,
-                            .tuning_cache = cache ? &*cache : nullptr,
+                            .tuning_cache = tuning_cache,
                             .weight_budget = command.weight_budget};
   const regions::RegionalProgram regional =
       regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
-  if (cache) SWIZZLE_RETURN_IF_ERROR(cache->Save());
   SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, devices.cpu()));
   const std::string name = command.model.filename().string();
-  if (!command.page.empty()) {
-    SWIZZLE_RETURN_IF_ERROR(WritePage(FallbackObject(name, model, regional, times), command.page));
+  std::string text = command.json
+                         ? FallbackJson(name, model, regional, times)
+                         : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional));
+  return Shown(std::move(text), FallbackObject(name, model, regional, times), with_page);
+}
+
+StatusOr<Inspection> InspectOn(const InspectCommand& command, RunnableModel runnable, const Devices& devices,
+                               bool with_page, TuningCache* tuning_cache, Terminal& terminal) {
+  if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
+    return InspectRegions(command, *unplanned, devices, with_page, tuning_cache);
   }
-  terminal.out << (command.json ? FallbackJson(name, model, regional, times)
-                                : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional)));
-  return Outcome::kOk;
+  auto& model = std::get<LoadedModel>(runnable);
+  StatusOr<ModelReport> report;
+  {
+    const ProgressLine progress(terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ",
+                                                 devices.main().device_name(), ", about ",
+                                                 absl::FormatDuration(command.tuning_budget), " at most ..."));
+    report = ReportOf(command, std::move(model), devices, with_page, tuning_cache);
+  }
+  SWIZZLE_RETURN_IF_ERROR(report);
+  return Shown(command.json ? ReportJson(*report) : ReportText(*report), ReportObject(*report), with_page);
 }
 
 }  // namespace
 
-StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
+StatusOr<Inspection> Inspect(const InspectCommand& command, bool with_page, TuningCache* known, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
-  if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
-    return InspectRegions(command, *unplanned, terminal);
-  }
-  auto& model = std::get<LoadedModel>(runnable);
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
-  Backend* const backend = &devices.main();
-  std::optional<TuningCache> tuning_cache;
-  if (!command.tuning_cache.empty()) {
-    tuning_cache.emplace(command.tuning_cache, *backend);
-    SWIZZLE_RETURN_IF_ERROR(tuning_cache->status());
+  std::optional<TuningCache> of_file;
+  if (known == nullptr && !command.tuning_cache.empty()) {
+    of_file.emplace(command.tuning_cache, devices.main());
+    SWIZZLE_RETURN_IF_ERROR(of_file->status());
+    known = &*of_file;
   }
-  StatusOr<ModelReport> report;
-  {
-    const ProgressLine progress(
-        terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ", backend->device_name(),
-                         ", about ", absl::FormatDuration(command.tuning_budget), " at most ..."));
-    report = Inspect(command, std::move(model), devices, tuning_cache ? &*tuning_cache : nullptr);
+  StatusOr<Inspection> inspection = InspectOn(command, std::move(runnable), devices, with_page, known, terminal);
+  if (inspection.ok() && of_file) SWIZZLE_RETURN_IF_ERROR(of_file->Save());
+  return inspection;
+}
+
+StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Inspection inspection, Inspect(command, !command.page.empty(), nullptr, terminal));
+  if (!command.page.empty()) {
+    SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.page));
+    SWIZZLE_RETURN_IF_ERROR(WriteFileAtomically(command.page, std::as_bytes(std::span(inspection.page))));
   }
-  SWIZZLE_RETURN_IF_ERROR(report);
-  if (tuning_cache) SWIZZLE_RETURN_IF_ERROR(tuning_cache->Save());
-  if (!command.page.empty()) SWIZZLE_RETURN_IF_ERROR(WritePage(ReportObject(*report), command.page));
-  terminal.out << (command.json ? ReportJson(*report) : ReportText(*report));
+  terminal.out << inspection.text;
   return Outcome::kOk;
 }
 

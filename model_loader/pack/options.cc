@@ -418,7 +418,8 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
     line.text = Concat(version.what(), "\n");
   } catch (const CLI::Error& error) {
     line.outcome = Outcome::kBadInput;
-    line.text = Concat("swizzle-pack: ", OneLine(error.what()), " (see --help)\n");
+    line.reason = OneLine(error.what());
+    line.text = Concat("swizzle-pack: ", line.reason, " (see --help)\n");
   }
   return line;
 }

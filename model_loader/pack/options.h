@@ -13,6 +13,7 @@ struct CommandLine {
   std::optional<Command> command;  // empty: print `text` and leave
   Outcome outcome = Outcome::kOk;  // kOk for --help and --version
   std::string text;                // one line where it is an error
+  std::string reason = {};         // what that is, alone
 };
 
 // Pure. All values are in range, and endings of files to write are right, where a command comes back.

@@ -99,7 +99,8 @@ class Model {
   // Largest first dimension that is computed at once; what is larger runs in parts. 0: the model has no rows that are
   // independent of each other, and shapes are taken as they are.
   virtual int64_t max_batch() const = 0;
-  // How it runs now: "swizzle_format", "swizzle_sparsity", "swizzle_kernels" and so on, as the server's metadata.
+  // How it runs now: "swizzle_format", "swizzle_sparsity", "swizzle_kernels" and so on, as the server's metadata. Empty
+  // where it does not run, after a fork.
   virtual std::map<std::string, std::string> properties() const = 0;
 
   // Runs the model on inputs in any order; those that are optional may be left out. Returns the outputs of these names,
@@ -124,37 +125,41 @@ class Model {
   Model() = default;
 };
 
+// Where libswizzle_cuda.so is, if it is neither beside this library nor installed with it. To be called before a GPU is
+// first asked for.
+void UseCudaModule(const std::filesystem::path& file);
+
 // The commands of swizzle-pack, whose page says what each option does. All return the text that the command prints.
 // They write `output`, whose old content stays where one fails, and take long: other threads may run models meanwhile.
 
 struct PruneOptions {
-  std::filesystem::path model;
-  std::filesystem::path output;
+  std::filesystem::path model = {};
+  std::filesystem::path output = {};
   double sparsity = 0.0;
-  std::string method = "magnitude";   // "n-m", "vector-wise", "shfl-bw", "block"
-  std::string pattern = "2:4";        // of "n-m"
-  int64_t vector_rows = 64;           // of vectors; of blocks rows and columns
-  std::filesystem::path scores;       // empty: magnitudes
-  std::filesystem::path calibration;  // .npz, or a folder of .npy files; empty: weights that stay are as they were
-  std::vector<std::string> skip;      // patterns of layers' or weights' names
+  std::string method = "magnitude";        // "n-m", "vector-wise", "shfl-bw", "block"
+  std::string pattern = "2:4";             // of "n-m"
+  int64_t vector_rows = 64;                // of vectors; of blocks rows and columns
+  std::filesystem::path scores = {};       // empty: magnitudes
+  std::filesystem::path calibration = {};  // .npz, or a folder of .npy files; empty: weights that stay are as they were
+  std::vector<std::string> skip = {};      // patterns of layers' or weights' names
 };
 absl::StatusOr<std::string> Prune(const PruneOptions& options);
 
 struct QuantizeOptions {
-  std::filesystem::path model;
-  std::filesystem::path output;
-  std::filesystem::path calibration;  // .npz, or a folder of .npy files
-  std::string observer = "minmax";    // "percentile", "mse"
-  std::vector<std::string> skip;      // patterns of layers' names
+  std::filesystem::path model = {};
+  std::filesystem::path output = {};
+  std::filesystem::path calibration = {};  // .npz, or a folder of .npy files
+  std::string observer = "minmax";         // "percentile", "mse"
+  std::vector<std::string> skip = {};      // patterns of layers' names
   int threads = 0;
 };
 absl::StatusOr<std::string> Quantize(const QuantizeOptions& options);
 
 struct PackOptions {
-  std::filesystem::path model;
-  std::filesystem::path output;
-  std::string format = "auto";        // of sparse weights
-  std::filesystem::path calibration;  // .npz, or a folder of .npy files: zeros of inputs are kept; empty: none are
+  std::filesystem::path model = {};
+  std::filesystem::path output = {};
+  std::string format = "auto";             // of sparse weights
+  std::filesystem::path calibration = {};  // .npz, or a folder of .npy files: zeros of inputs are kept; empty: none are
   int threads = 0;
 };
 absl::StatusOr<std::string> Pack(const PackOptions& options);
