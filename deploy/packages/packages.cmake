@@ -1,9 +1,12 @@
 # The packages that an installation is made of: what each has beside its programs or libraries, which the folders that
 # build those install.
-set(SWIZZLE_PACKAGES server tools client-dev cuda)
+set(SWIZZLE_PACKAGES server tools engine dev client-dev engine-dev cuda)
 set(package_of_server swizzle-server)
 set(package_of_tools swizzle-tools)
+set(package_of_engine libswizzle-engine)
+set(package_of_dev libswizzle-dev)
 set(package_of_client-dev libswizzle-client-dev)
+set(package_of_engine-dev libswizzle-engine-dev)
 set(package_of_cuda swizzle-cuda)
 if(NOT SWIZZLE_HAS_CUDA)
   list(REMOVE_ITEM SWIZZLE_PACKAGES cuda)
@@ -16,6 +19,7 @@ foreach(component ${SWIZZLE_PACKAGES})
 endforeach()
 install(FILES README.md SECURITY.md DESTINATION ${docs_of_server} COMPONENT server)
 install(DIRECTORY client/example/ DESTINATION ${docs_of_client-dev}/examples COMPONENT client-dev)
+install(DIRECTORY server/engine/example/ DESTINATION ${docs_of_engine-dev}/examples COMPONENT engine-dev)
 
 install(FILES deploy/packages/swizzle-server.service DESTINATION lib/systemd/system COMPONENT server)
 if(SWIZZLE_HAS_CUDA)
@@ -67,6 +71,7 @@ endforeach()
 # From the libraries that programs link to.
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_ENGINE_PACKAGE_SHLIBDEPS ON)
 
 set(scripts ${CMAKE_CURRENT_LIST_DIR})
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
@@ -94,8 +99,14 @@ swizzle_of_release(needs_absl libabsl-dev 1)
 swizzle_of_release(needs_grpc libgrpc++-dev 2)
 swizzle_of_release(needs_protobuf libprotobuf-dev 2)
 # Debian's find_package(gRPC) wants the compilers' plugins to be there, too.
-set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS "${needs_absl}, ${needs_grpc}, ${needs_protobuf}, protobuf-compiler-grpc")
-set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_SECTION libdevel)
+set(needs_dev "libswizzle-dev (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_CLIENT-DEV_PACKAGE_DEPENDS
+    "${needs_dev}, ${needs_absl}, ${needs_grpc}, ${needs_protobuf}, protobuf-compiler-grpc")
+set(CPACK_DEBIAN_ENGINE-DEV_PACKAGE_DEPENDS "${needs_dev}, libswizzle-engine (= ${PROJECT_VERSION}), ${needs_absl}")
+set(CPACK_DEBIAN_ENGINE_PACKAGE_SECTION libs)
+foreach(upper DEV CLIENT-DEV ENGINE-DEV)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION libdevel)
+endforeach()
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS swizzle-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS swizzle-server)  # which `swizzle serve` starts
 
@@ -104,6 +115,10 @@ set(CPACK_DEBIAN_SERVER_DESCRIPTION
 the kernel that was measured fastest, sparse or dense.")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION
     "swizzle asks a server, and measures it; swizzle-pack prunes, inspects, quantises and packs models.")
+set(CPACK_DEBIAN_ENGINE_DESCRIPTION "Runs models as swizzle-server does, in the process of whoever links to it.")
+set(CPACK_DEBIAN_ENGINE-DEV_DESCRIPTION
+    "The engine in C++, to run models in one's own process: a header, and what CMake and pkg-config ask.")
+set(CPACK_DEBIAN_DEV_DESCRIPTION "What CMake's find_package(Swizzle) reads, whichever of the libraries there are.")
 set(CPACK_DEBIAN_CLIENT-DEV_DESCRIPTION "The client library in C++: an archive, headers, and what CMake and pkg-config ask.")
 set(CPACK_DEBIAN_CUDA_DESCRIPTION
     "The module by which swizzle-server and swizzle-pack use NVIDIA's GPUs. CUDA's libraries are NVIDIA's to install.")

@@ -1,10 +1,13 @@
-"""What `cmake --install` installs: all of it, nothing that tells of the build, and a client library that others can use."""
+"""What `cmake --install` installs: all of it, nothing that tells of the build, and libraries that others can use."""
 
 import os
 import re
 import subprocess
 
+import numpy
+import onnx
 import pytest
+from onnx_graph import Graph
 
 from conftest import BUILD, ROOT, SANITIZED, run
 
@@ -36,6 +39,10 @@ def test_programs_libraries_headers_and_pages_are_installed(installed, libdir):
     expected = {'bin/swizzle-server', 'bin/swizzle', 'bin/swizzle-pack', f'{lib}/libswizzle_client.a',
                 f'{lib}/pkgconfig/swizzle-client.pc', f'{lib}/cmake/Swizzle/SwizzleConfig.cmake',
                 f'{lib}/cmake/Swizzle/SwizzleConfigVersion.cmake', f'{lib}/cmake/Swizzle/SwizzleTargets.cmake',
+                f'{lib}/cmake/Swizzle/client.cmake', f'{lib}/cmake/Swizzle/engine.cmake',
+                f'{lib}/cmake/Swizzle/SwizzleEngineTargets.cmake', f'{lib}/pkgconfig/swizzle-engine.pc',
+                f'{lib}/libswizzle_engine.so', f'{lib}/libswizzle_engine.so.0.1', f'{lib}/libswizzle_engine.so.0.1.0',
+                'include/swizzle/engine/engine.h',
                 'include/swizzle/client/client.h', 'include/swizzle/client/model_statistics.h',
                 'include/swizzle/client/tensor.h',
                 'lib/systemd/system/swizzle-server.service', 'share/doc/swizzle-server/README.md',
@@ -65,7 +72,7 @@ def test_nothing_that_is_installed_names_the_build(installed):
 
 def test_components_are_apart(tmp_path, installed):
     """No file is in two components, and together they are everything."""
-    packages = ['server', 'tools', 'client-dev', *(['cuda'] if HAS_CUDA else [])]
+    packages = ['server', 'tools', 'engine', 'dev', 'client-dev', 'engine-dev', *(['cuda'] if HAS_CUDA else [])]
     names = []
     for component in packages:
         run('cmake', '--install', BUILD, '--prefix', tmp_path / component, '--component', component)
@@ -95,6 +102,65 @@ def test_a_program_uses_the_installed_client(way, installed, libdir, tmp_path, r
     assert run(infer, server.grpc, 'identity', *NUMBERS) == f'OUTPUT0 [1,16]: {" ".join(NUMBERS)}\n'
     refused = subprocess.run([infer, server.grpc, 'identity', '1'], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 1 and 'INPUT0' in refused.stderr
+
+
+@pytest.fixture(scope='module')
+def linear(tmp_path_factory):
+    """A model: [rows, 2] times [[1, 2, 3], [4, 5, 6]]."""
+    graph = Graph(17, 0)
+    weight = graph.initializer(numpy.arange(1, 7).reshape(2, 3))
+    graph.output(graph.node('MatMul', graph.input(2, name='x'), weight), 'y')
+    path = tmp_path_factory.mktemp('model') / 'linear.onnx'
+    onnx.save(graph.finish('linear'), path)
+    return path
+
+
+@pytest.mark.skipif(SANITIZED, reason='what links the library would have to be sanitized, too')
+@pytest.mark.parametrize('way', ('find_package', 'pkg-config'))
+def test_a_program_uses_the_installed_engine(way, installed, libdir, tmp_path, linear):
+    example = next(installed.rglob('run_model.cc')).parent
+    environment = {**os.environ, 'PKG_CONFIG_PATH': str(libdir / 'pkgconfig'), 'LD_LIBRARY_PATH': str(libdir)}
+    if way == 'find_package':
+        run('cmake', '-S', example, '-B', tmp_path / 'build', f'-DCMAKE_PREFIX_PATH={installed}')
+        run('cmake', '--build', tmp_path / 'build')
+        program = tmp_path / 'build' / 'run_model'
+    else:
+        program = tmp_path / 'run_model'
+        flags = run('pkg-config', '--cflags', '--libs', 'swizzle-engine', env=environment).split()
+        run('g++', '-std=c++20', example / 'run_model.cc', *flags, '-o', program)
+    assert run(program, linear, '1', '2', '3', '4', env=environment) == 'y [2,3]: 9 12 15 19 26 33\n'
+    refused = subprocess.run([program, linear, '1', '2', '3'], capture_output=True, text=True, timeout=60,
+                             env=environment)
+    assert refused.returncode == 1
+    assert refused.stderr == "run_model: input 'x' of model 'linear' has 12 bytes; FP32 [1,2] needs 8\n"
+
+
+def test_the_engine_brings_no_network_and_shows_nothing_but_itself(libdir):
+    library = libdir / 'libswizzle_engine.so'
+    needed = run('readelf', '--dynamic', library)
+    assert not re.search(r'NEEDED.*(grpc|ssl|crypto|prometheus|boost|spdlog|onnx)', needed)
+    symbols = run('nm', '--dynamic', '--demangle', '--defined-only', library).splitlines()
+    shown = {line.split(' ', 2)[2] for line in symbols}
+    names = {'Version', 'UseCudaModule', 'Prune', 'Quantize', 'Pack', 'Model'}
+    assert shown and all(re.search(r'swizzle::engine::(\w+)', name)[1] in names for name in shown)
+
+
+@pytest.mark.skipif(SANITIZED, reason='the same library')
+@pytest.mark.parametrize('missing', ('client', 'engine'))
+def test_a_library_that_is_not_installed_is_not_found(missing, installed, tmp_path):
+    other = {'client': 'engine', 'engine': 'client'}[missing]
+    for component in ('dev', 'engine', f'{other}-dev'):
+        run('cmake', '--install', BUILD, '--prefix', tmp_path / 'prefix', '--component', component)
+    for name in (missing, other):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / 'CMakeLists.txt').write_text(
+            'cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n'
+            f'find_package(Swizzle REQUIRED COMPONENTS {name})\nget_target_property(type Swizzle::{name} TYPE)\n')
+        result = subprocess.run(['cmake', '-S', folder, '-B', folder / 'build',
+                                 f'-DCMAKE_PREFIX_PATH={tmp_path / "prefix"}'], capture_output=True, text=True,
+                                timeout=120)
+        assert (result.returncode == 0) == (name == other), result.stderr
 
 
 @pytest.mark.skipif(SANITIZED, reason='the same library')

@@ -13,7 +13,8 @@ from conftest import BUILD, ROOT, SANITIZED, START_SECONDS, STOP_SECONDS, run, w
 
 PACKAGES = ROOT / 'deploy' / 'packages'
 HAS_CUDA = re.search(r'CPACK_COMPONENTS_ALL ".*;cuda"', (BUILD / 'CPackConfig.cmake').read_text()) is not None
-NAMES = ['libswizzle-client-dev', *(['swizzle-cuda'] if HAS_CUDA else []), 'swizzle-server', 'swizzle-tools']
+NAMES = ['libswizzle-client-dev', 'libswizzle-dev', 'libswizzle-engine', 'libswizzle-engine-dev',
+         *(['swizzle-cuda'] if HAS_CUDA else []), 'swizzle-server', 'swizzle-tools']
 PROGRAMS = {'swizzle-server': 'swizzle-server', 'swizzle': 'swizzle-tools', 'swizzle-pack': 'swizzle-tools'}
 UNIT = 'usr/lib/systemd/system/swizzle-server.service'
 
@@ -87,10 +88,16 @@ def test_packages_need_what_their_programs_link_to(packages, root):
         needed = field(packages[name], 'Depends')
         for library in ('libc6', 'libstdc++6', 'libgrpc++') if program != 'swizzle-pack' else ('libc6', 'libdnnl'):
             assert library in needed
+    engine = field(packages['libswizzle-engine'], 'Depends')
+    assert 'libdnnl' in engine and 'libabsl' in engine and 'grpc' not in engine and 'ssl' not in engine
+    version = field(packages['libswizzle-dev'], 'Version')
+    assert f'libswizzle-dev (= {version}), libswizzle-engine (= {version})' in field(
+        packages['libswizzle-engine-dev'], 'Depends')
     development = field(packages['libswizzle-client-dev'], 'Depends')
+    assert f'libswizzle-dev (= {version})' in development
     assert re.search(r'libgrpc\+\+-dev \(>= [\d.]+\), libgrpc\+\+-dev \(<< [\d.]+~\)', development)
     assert 'protobuf-compiler-grpc' in development.split(', ')
-    for requirement in (each for each in development.split(', ') if '(' in each):
+    for requirement in (each for each in development.split(', ') if '(' in each and 'swizzle' not in each):
         package, operator, version = re.fullmatch(r'(\S+) \((\S+) (\S+)\)', requirement).groups()
         installed = run('dpkg-query', '--show', '--showformat=${Version}', package)
         run('dpkg', '--compare-versions', installed, operator, version)

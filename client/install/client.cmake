@@ -1,7 +1,4 @@
-# find_package(Swizzle) gives Swizzle::client, the client library.
-@PACKAGE_INIT@
-
-include(CMakeFindDependencyMacro)
+# Swizzle::client, the client library.
 find_dependency(Threads)
 find_dependency(absl CONFIG)
 # From version 22 on protobuf says itself what it links; CMake's own module knows no such versions.
@@ -10,6 +7,4 @@ if(NOT Protobuf_FOUND)
   find_dependency(Protobuf)
 endif()
 find_dependency(gRPC CONFIG)
-
 include(${CMAKE_CURRENT_LIST_DIR}/SwizzleTargets.cmake)
-check_required_components(Swizzle)
