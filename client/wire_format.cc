@@ -62,6 +62,24 @@ absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message) {
   return result;
 }
 
+StreamAnswer FromWire(inference::ModelStreamInferResponse&& message) {
+  inference::ModelInferResponse& response = *message.mutable_infer_response();
+  StreamAnswer answer{response.id(), InferResult()};
+  const auto& parameters = response.parameters();
+  if (!message.error_message().empty()) {
+    const auto code = parameters.find("swizzle_status_code");
+    answer.result = absl::Status(code == parameters.end() ? absl::StatusCode::kUnknown
+                                                          : static_cast<absl::StatusCode>(code->second.int64_param()),
+                                 message.error_message());
+    answer.last = true;
+    return answer;
+  }
+  const auto last = parameters.find("triton_final_response");
+  answer.last = last != parameters.end() && last->second.bool_param();
+  answer.result = FromWire(std::move(response));
+  return answer;
+}
+
 std::vector<ListedModel> FromWire(const inference::RepositoryIndexResponse& message) {
   std::vector<ListedModel> models;
   for (const auto& model : message.models()) {

@@ -1,5 +1,5 @@
 // Client values to protocol messages and back. Pure functions; the only place in client/ that reads message fields
-// besides client.cc.
+// besides client.cc, and infer_stream.cc a parameter.
 #ifndef SWIZZLE_CLIENT_WIRE_FORMAT_H_
 #define SWIZZLE_CLIENT_WIRE_FORMAT_H_
 
@@ -15,6 +15,9 @@ absl::Status ToWire(const InferRequest& request, inference::ModelInferRequest& m
 
 // INTERNAL if the server's answer does not hold together. Takes the message's bytes.
 absl::StatusOr<InferResult> FromWire(inference::ModelInferResponse&& message);
+
+// An answer of a stream; an error is in it.
+StreamAnswer FromWire(inference::ModelStreamInferResponse&& message);
 
 std::vector<ListedModel> FromWire(const inference::RepositoryIndexResponse& message);
 ServerMetadata FromWire(const inference::ServerMetadataResponse& message);

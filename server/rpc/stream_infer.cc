@@ -156,6 +156,7 @@ class StreamInfer::Streamed final : private ReceivedBuffer, public GrpcInferCall
     inference::ModelStreamInferResponse error;
     error.set_error_message(std::string(its.message()));
     error.mutable_infer_response()->set_id(Id());
+    (*error.mutable_infer_response()->mutable_parameters())["swizzle_status_code"].set_int64_param(its.raw_code());
     return Serialize(error);
   }
 

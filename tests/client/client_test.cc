@@ -187,6 +187,156 @@ TEST_F(ClientTest, WaitsUntilReady) {
               HasSubstr("model 'echo' is not ready"));
 }
 
+constexpr RetryOptions kThreeAttempts{.max_attempts = 3, .initial_backoff = absl::Microseconds(1)};
+
+class RetriesTest : public ClientTest {
+ protected:
+  RetriesTest() { client_ = NewClient({.address = server_.address(), .retries = kThreeAttempts}); }
+};
+
+TEST_F(ClientTest, TriesOnceUnlessItIsTold) {
+  server_.refusals = 1;
+  const absl::Status status = client_->Infer(EchoRequest()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "not now");
+  EXPECT_EQ(AttemptsOf(status), 1);
+  EXPECT_EQ(server_.infer_calls, 1);
+}
+
+TEST_F(RetriesTest, TriesAgainWhatIsUnavailable) {
+  server_.refusals = 2;
+  const auto result = client_->Infer(EchoRequest());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->attempts, 3);
+  EXPECT_EQ(server_.infer_calls, 3);
+  EXPECT_EQ(client_->Infer(EchoRequest())->attempts, 1);
+}
+
+TEST_F(RetriesTest, SaysHowOftenItTried) {
+  server_.refusals = 100;
+  const absl::Status status = client_->Infer(EchoRequest()).status();
+  EXPECT_EQ(status.message(), "not now (after 3 attempts)");
+  EXPECT_EQ(AttemptsOf(status), 3);
+  EXPECT_EQ(server_.infer_calls, 3);
+}
+
+TEST_F(RetriesTest, TriesNothingElseAgain) {
+  server_.refusal = grpc::StatusCode::INTERNAL;
+  server_.refusals = 1;
+  EXPECT_EQ(client_->Infer(EchoRequest()).status().code(), absl::StatusCode::kInternal);
+  server_.refusal = grpc::StatusCode::RESOURCE_EXHAUSTED;
+  server_.refusals = 1;
+  EXPECT_EQ(client_->Infer(EchoRequest()).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server_.infer_calls, 2);
+}
+
+TEST_F(RetriesTest, TriesAnOverloadedServerAgainWhereItIsAsked) {
+  RetryOptions retries = kThreeAttempts;
+  retries.resource_exhausted = true;
+  client_ = NewClient({.address = server_.address(), .retries = retries});
+  server_.refusal = grpc::StatusCode::RESOURCE_EXHAUSTED;
+  server_.refusals = 1;
+  EXPECT_EQ(client_->Infer(EchoRequest())->attempts, 2);
+}
+
+TEST_F(RetriesTest, GivesOrdersOnce) {
+  server_.refusals = 1;
+  EXPECT_EQ(client_->LoadModel("echo", absl::Seconds(60)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server_.order_calls, 1);
+}
+
+TEST_F(RetriesTest, HeedsAServerThatWantsNoMore) {
+  server_.pushback = "-1";
+  server_.refusals = 1;
+  EXPECT_EQ(client_->Infer(EchoRequest()).status().code(), absl::StatusCode::kUnavailable);
+  server_.pushback = "1";
+  server_.refusals = 1;
+  EXPECT_EQ(client_->Infer(EchoRequest())->attempts, 2);
+}
+
+TEST_F(RetriesTest, LeavesAnAttemptThatHangs) {
+  RetryOptions retries = kThreeAttempts;
+  retries.attempt_timeout = absl::Milliseconds(50);
+  client_ = NewClient({.address = server_.address(), .timeout = absl::Minutes(5), .retries = retries});
+  server_.hanging = 1;
+  const auto result = client_->Infer(EchoRequest());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(result->attempts, 1);
+}
+
+TEST_F(RetriesTest, TriesAgainAsynchronously) {
+  server_.refusals = 2;
+  std::promise<absl::StatusOr<InferResult>> done;
+  client_->InferAsync(EchoRequest(),
+                      [&done](absl::StatusOr<InferResult> answer) { done.set_value(std::move(answer)); });
+  const absl::StatusOr<InferResult> result = done.get_future().get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->attempts, 3);
+  server_.refusals = 100;
+  std::promise<absl::Status> failed;
+  client_->InferAsync(EchoRequest(),
+                      [&failed](const absl::StatusOr<InferResult>& answer) { failed.set_value(answer.status()); });
+  EXPECT_EQ(AttemptsOf(failed.get_future().get()), 3);
+}
+
+TEST_F(RetriesTest, CancelsAWaitForTheNextAttempt) {
+  const RetryOptions patient{.max_attempts = 2, .initial_backoff = absl::Hours(2000), .max_backoff = absl::Hours(2000)};
+  client_ = NewClient({.address = server_.address(), .timeout = absl::Hours(2500), .retries = patient});
+  server_.refusals = 1;
+  std::promise<absl::Status> done;
+  const auto call = client_->InferAsync(
+      EchoRequest(), [&done](const absl::StatusOr<InferResult>& answer) { done.set_value(answer.status()); });
+  while (server_.infer_calls == 0) absl::SleepFor(absl::Milliseconds(1));
+  call->Cancel();
+  EXPECT_EQ(done.get_future().get().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(SeveralServersTest, GetCallsInTurnAndOneMayGo) {
+  auto first = std::make_unique<FakeServer>();
+  FakeServer second;
+  const auto client = NewClient({.address = first->address() + "," + second.address(), .retries = kThreeAttempts});
+  ASSERT_TRUE(client->WaitReady("", absl::Minutes(5)).ok());
+  while (first->infer_calls == 0 || second.infer_calls == 0) ASSERT_TRUE(client->Infer(EchoRequest()).ok());
+  first.reset();
+  for (int i = 0; i < 20; ++i) {
+    const auto result = client->Infer(EchoRequest());
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+}
+
+TEST(SeveralServersTest, HaveToBeNumbers) {
+  const auto client = NewClient({.address = "here:1,there:2"});
+  const absl::Status status = client->Live().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'here:1'"));
+}
+
+TEST(CompressionTest, IsLeftOutWhereAServerDoesNotTakeIt) {
+  FakeServer server(/*takes_gzip=*/false);
+  const ClientOptions options{.address = server.address(), .gzip = true};
+  const auto end_of_stream = [](Client& client) {
+    std::promise<absl::Status> end;
+    const auto stream =
+        client.OpenStream({[](const StreamAnswer&) {}, [&end](const absl::Status& status) { end.set_value(status); }});
+    EXPECT_TRUE(stream->Send(EchoRequest()).ok());
+    stream->HalfClose();
+    return end.get_future().get();
+  };
+  EXPECT_EQ(end_of_stream(*NewClient(options)).code(), absl::StatusCode::kUnimplemented);  // it was compressed
+  const auto client = NewClient(options);
+  const auto result = client->Infer(EchoRequest());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->attempts, 1);
+  EXPECT_TRUE(end_of_stream(*client).ok());
+}
+
+TEST(CompressionTest, IsUsedWhereAServerTakesIt) {
+  FakeServer server;
+  const auto result = NewClient({.address = server.address(), .gzip = true})->Infer(EchoRequest());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->outputs[0].Values<float>(), ElementsAre(1, 2, 3));
+}
+
 TEST(UnreachableTest, SaysThatNoServerAnswers) {
   auto server = std::make_unique<FakeServer>();
   const std::string address = server->address();

@@ -13,12 +13,14 @@
 namespace swizzle::client {
 
 // Serves three models of one input "x" FP32 [-1,3]: "echo" answers its input as output "y", with queue 5 us and compute
-// 7 us; "broken" answers nonsense; "slow" does not answer. Anything else is NOT_FOUND.
+// 7 us; "broken" answers nonsense; "slow" does not answer. Anything else is NOT_FOUND. On streams there is "thrice",
+// too, which answers three times and then tells that it was all; an error there has its code where it is "told".
 // Thread-safe.
 class FakeServer final : public inference::GRPCInferenceService::Service {
  public:
-  FakeServer() {
+  explicit FakeServer(bool takes_gzip = true) {
     grpc::ServerBuilder builder;
+    builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, takes_gzip);
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -33,7 +35,13 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
   std::atomic<bool> ready = true;
   std::atomic<bool> lists = true;  // models: "echo", ready like the server, and "broken", which failed
   std::atomic<int> infer_calls = 0;
-  std::latch slow_started{1};  // counted down when "slow" is called
+  std::atomic<int> order_calls = 0;  // to load and unload
+  std::latch slow_started{1};        // counted down when "slow" is called
+  // So many of the next calls to infer and to load are refused so, and told to wait for `pushback` ms where it is set.
+  std::atomic<int> refusals = 0;
+  grpc::StatusCode refusal = grpc::StatusCode::UNAVAILABLE;
+  std::string pushback;
+  std::atomic<int> hanging = 0;  // so many of the next calls to infer are not answered
 
  private:
   static grpc::Status Known(const std::string& model) {
@@ -75,6 +83,8 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
 
   grpc::Status RepositoryModelLoad(grpc::ServerContext*, const inference::RepositoryModelLoadRequest* request,
                                    inference::RepositoryModelLoadResponse*) override {
+    ++order_calls;
+    if (IsNext(refusals)) return {refusal, "not now"};
     if (request->model_name() == "secret") return {grpc::StatusCode::PERMISSION_DENIED, "not here"};
     if (request->model_name() == "broken") return {grpc::StatusCode::INTERNAL, "model 'broken' failed to load"};
     return Known(request->model_name());
@@ -149,10 +159,20 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
     tensor.add_shape(3);
   }
 
-  grpc::Status ModelInfer(grpc::ServerContext*, const inference::ModelInferRequest* request,
+  static bool IsNext(std::atomic<int>& calls) {
+    if (calls.fetch_sub(1) > 0) return true;
+    ++calls;
+    return false;
+  }
+
+  grpc::Status ModelInfer(grpc::ServerContext* context, const inference::ModelInferRequest* request,
                           inference::ModelInferResponse* response) override {
     ++infer_calls;
-    if (request->model_name() == "slow") {
+    if (IsNext(refusals)) {
+      if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+      return {refusal, "not now"};
+    }
+    if (request->model_name() == "slow" || IsNext(hanging)) {
       if (!slow_started.try_wait()) slow_started.count_down();
       release_slow_.wait();
       return grpc::Status::CANCELLED;
@@ -170,6 +190,38 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
       response->add_raw_output_contents(request->raw_input_contents(0));
     }
     return Known(request->model_name());
+  }
+
+  grpc::Status ModelStreamInfer(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<inference::ModelStreamInferResponse, inference::ModelInferRequest>* stream) override {
+    for (inference::ModelInferRequest request; stream->Read(&request);) {
+      inference::ModelStreamInferResponse answer;
+      inference::ModelInferResponse& response = *answer.mutable_infer_response();
+      if (request.model_name() == "thrice") {
+        request.set_model_name("echo");
+        for (int i = 0; i < 3; ++i) {
+          ModelInfer(context, &request, &response);
+          stream->Write(answer);
+          response.Clear();
+        }
+        response.set_id(request.id());
+        (*response.mutable_parameters())["triton_final_response"].set_bool_param(true);
+      } else if (request.model_name() == "end") {
+        return {grpc::StatusCode::UNAVAILABLE, "open another stream"};
+      } else if (const grpc::Status status = ModelInfer(context, &request, &response); !status.ok()) {
+        response.Clear();
+        response.set_id(request.id());
+        answer.set_error_message(status.error_message());
+        if (request.id() == "told") {
+          (*response.mutable_parameters())["swizzle_status_code"].set_int64_param(status.error_code());
+        }
+      } else {
+        (*response.mutable_parameters())["triton_final_response"].set_bool_param(true);
+      }
+      stream->Write(answer);
+    }
+    return grpc::Status::OK;
   }
 
   std::latch release_slow_{1};

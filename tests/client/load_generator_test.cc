@@ -43,6 +43,7 @@ class FakeClient : public Client {
   absl::StatusOr<ModelConfig> GetModelConfig(const std::string&, const std::string&) override { return ModelConfig(); }
   absl::Status WaitReady(const std::string&, absl::Duration) override { return absl::OkStatus(); }
   absl::StatusOr<InferResult> Infer(const InferRequest& request) override { return AnswerTo(request.id); }
+  std::unique_ptr<InferStream> OpenStream(StreamCallbacks, absl::Duration) override { return nullptr; }
 
   std::shared_ptr<PendingCall> InferAsync(const InferRequest& request, InferCallback done) override {
     const std::lock_guard lock(mutex_);

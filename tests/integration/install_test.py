@@ -93,15 +93,19 @@ def test_a_program_uses_the_installed_client(way, installed, libdir, tmp_path, r
     if way == 'find_package':
         run('cmake', '-S', example, '-B', tmp_path / 'build', f'-DCMAKE_PREFIX_PATH={installed}')
         run('cmake', '--build', tmp_path / 'build')
-        infer = tmp_path / 'build' / 'infer'
+        infer, stream = tmp_path / 'build' / 'infer', tmp_path / 'build' / 'stream'
     else:
-        infer = tmp_path / 'infer'
+        infer, stream = tmp_path / 'infer', None
         flags = run('pkg-config', '--cflags', '--libs', 'swizzle-client', env=environment).split()
         run('g++', '-std=c++20', example / 'infer.cc', *flags, '-o', infer)
     server = start(repository.identity())
     assert run(infer, server.grpc, 'identity', *NUMBERS) == f'OUTPUT0 [1,16]: {" ".join(NUMBERS)}\n'
     refused = subprocess.run([infer, server.grpc, 'identity', '1'], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 1 and 'INPUT0' in refused.stderr
+    if stream:
+        other = start(repository)
+        lines = run(stream, f'{server.grpc},{other.grpc}', 'identity', 3, *NUMBERS)
+        assert lines == ''.join(f'{i}: OUTPUT0 [1,16]\n' for i in range(3))
 
 
 @pytest.fixture(scope='module')

@@ -112,6 +112,7 @@ TEST_F(StreamInferTest, WhatIsWrongWithOneIsItsAnswer) {
   EXPECT_EQ(stream.Next(), "1");
   EXPECT_EQ(stream.Next(), "2: input 'X' of model 'echo' has 20 bytes; FP32 [1,4] needs 16");
   EXPECT_EQ(stream.Next(), "3: there is no model 'nobody'");
+  EXPECT_EQ(stream.answer().infer_response().parameters().at("swizzle_status_code").int64_param(), 5);
   EXPECT_EQ(stream.Next(), "4");
   EXPECT_EQ(stream.Next(), "end");
   EXPECT_TRUE(stream.Finish().ok());
