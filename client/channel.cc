@@ -83,6 +83,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, Milliseconds(options.min_resolution_interval));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
+  // By which newer versions go, and by default wait for a minute.
+  arguments.SetInt("grpc.http2.ping_timeout_ms", Milliseconds(options.keepalive_timeout));
   // gRPC otherwise stops to ask when it has asked twice and sent nothing else, as on a stream that only listens.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   if (IsBalanced(options)) arguments.SetServiceConfigJSON(ServiceConfigOf(options));
