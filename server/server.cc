@@ -46,6 +46,9 @@ int ThreadsOf(const ServerOptions& options) {
 // Open files that the server cannot begin without: its own, gRPC's, and some of a model that is loaded.
 constexpr int kLeastFiles = 24;
 
+// How long before requests are refused those who watch its health hear so.
+constexpr absl::Duration kMostNotice = absl::Seconds(1);
+
 // Threads that it starts before it has models: gRPC's, of which some wait for calls and some for its own work, and
 // those of this server.
 int ThreadsToStart(const ServerOptions& options) {
@@ -330,6 +333,7 @@ bool Server::PublishReadiness() {
 void Server::LoseDevice(const Status& status) {
   Log(LogLevel::kError, "device lost", {{"error", std::string(status.message())}});
   AnnounceShutdown();
+  TellWatches();
   device_lost_ = true;
   PublishLife();
 }
@@ -353,8 +357,11 @@ int RunServer(const ServerOptions& options) {
   if (!server.ok()) return kCannotStart;
   signals->Wait();
   Log(LogLevel::kInfo, "draining", {{"delay_ms", absl::ToInt64Milliseconds(options.drain_delay)}});
-  (*server)->AnnounceShutdown();
-  absl::SleepFor(options.drain_delay);
+  const absl::Duration notice = std::min(kMostNotice, options.drain_delay / 2);
+  (*server)->AnnounceShutdown(true);
+  absl::SleepFor(options.drain_delay - notice);
+  (*server)->TellWatches();
+  absl::SleepFor(notice);
   (*server)->Drain([signals](absl::Duration most, ExitCode late) { signals->LeaveWithin(most, late); });
   Log(LogLevel::kInfo, "stopped");
   return LeaveProcess(kDrained);

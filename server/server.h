@@ -69,8 +69,9 @@ class Server {
   const ModelRepository& repository() const { return *repository_; }
   const Metrics& metrics() const { return *metrics_; }
 
-  // Says not ready from now on, and goes on serving.
-  void AnnounceShutdown();
+  // Says not ready from now on, and goes on serving. With `later`, those who watch its health hear so from TellWatches.
+  void AnnounceShutdown(bool later = false);
+  void TellWatches() { health_.TellWatches(); }
 
   // Refuses new requests, asks clients to connect elsewhere, where gRPC can (rpc/connections.h), waits for what is
   // queued and running, and closes the connections: for a second at most it waits for peers that don't answer. Calls

@@ -25,7 +25,8 @@ constexpr absl::Duration kTunerTime = absl::Seconds(1);
 
 }  // namespace
 
-void Server::AnnounceShutdown() {
+void Server::AnnounceShutdown(bool later) {
+  if (later) health_.HoldWatches();
   {
     const MutexLock lock(readiness_mutex_);
     shutting_down_ = true;
@@ -45,6 +46,7 @@ void Server::Drain(const StepLimit& limit) {
   requests_end();
   watch_ = nullptr;
   AnnounceShutdown();
+  TellWatches();
   service_->RefuseInferences();
   if (http_ != nullptr) http_->Drain();
   if (repository_ != nullptr) repository_->StopLoading();

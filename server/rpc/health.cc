@@ -89,8 +89,19 @@ void HealthService::SetServing(const std::string& service, bool serving) {
   MutexLock lock(mutex_);
   serving_[service] = serving;
   for (Watcher* watcher : watchers_) {
-    if (watcher->service() == service) watcher->Offer(StatusOf(service));
+    if (watcher->service() == service) watcher->Offer(ToldOf(service));
   }
+}
+
+void HealthService::HoldWatches() {
+  MutexLock lock(mutex_);
+  if (!held_.has_value()) held_ = serving_;
+}
+
+void HealthService::TellWatches() {
+  MutexLock lock(mutex_);
+  held_.reset();
+  for (Watcher* watcher : watchers_) watcher->Offer(ToldOf(watcher->service()));
 }
 
 void HealthService::EndWatches() {
@@ -99,10 +110,19 @@ void HealthService::EndWatches() {
   for (Watcher* watcher : watchers_) watcher->End(ShuttingDown());
 }
 
-HealthService::ServingStatus HealthService::StatusOf(const std::string& service) const {
-  const auto found = serving_.find(service);
-  if (found == serving_.end()) return HealthCheckResponse::SERVICE_UNKNOWN;
+HealthService::ServingStatus HealthService::StatusOf(const std::map<std::string, bool>& serving,
+                                                     const std::string& service) {
+  const auto found = serving.find(service);
+  if (found == serving.end()) return HealthCheckResponse::SERVICE_UNKNOWN;
   return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+HealthService::ServingStatus HealthService::StatusOf(const std::string& service) const {
+  return StatusOf(serving_, service);
+}
+
+HealthService::ServingStatus HealthService::ToldOf(const std::string& service) const {
+  return StatusOf(held_.has_value() ? *held_ : serving_, service);
 }
 
 Status HealthService::CheckService(const grpc::CallbackServerContext& context, const std::string& service) const {
@@ -145,7 +165,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackS
     watcher->End(ToGrpc(parsed));
     return watcher;
   }
-  watcher->Offer(StatusOf(request.service()));
+  watcher->Offer(ToldOf(request.service()));
   if (ending_) watcher->End(ShuttingDown());
   return watcher;
 }

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -36,6 +37,12 @@ class HealthService final
   // Adds the service, or changes its status; watchers are told. "" is the server as a whole.
   void SetServing(const std::string& service, bool serving);
 
+  // Watches hear of no change until TellWatches, those that begin later included; Check does. For a server that says it
+  // goes, and takes requests for a while yet: whoever asks for its readiness takes it out of use, which takes time, and
+  // clients that watch go on until it takes none. They otherwise leave at once, perhaps before they hear of others.
+  void HoldWatches();
+  void TellWatches();
+
   // Ends every watch with UNAVAILABLE, now and from now on, so that the server can shut down.
   void EndWatches();
 
@@ -49,13 +56,17 @@ class HealthService final
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   // SERVICE_UNKNOWN for a service that was never set.
+  static ServingStatus StatusOf(const std::map<std::string, bool>& serving, const std::string& service);
   ServingStatus StatusOf(const std::string& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What its watches hear.
+  ServingStatus ToldOf(const std::string& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Status CheckService(const grpc::CallbackServerContext& context, const std::string& service) const;
 
   const Authorization* authorization_ = &Authorization::Open();
   mutable Mutex mutex_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::map<std::string, bool>> held_ ABSL_GUARDED_BY(mutex_);  // what was so when watches were held
   std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
 };

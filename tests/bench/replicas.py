@@ -140,6 +140,7 @@ class Replicas:
         leaving = list(self.running)
         for old in list(leaving):
             if self.fixed:
+                old.drain()
                 self.wait_for_end(old)
                 new = self.add(version, old.host)
             else:
@@ -152,8 +153,7 @@ class Replicas:
                 self.wait_for_end(old)
 
     def wait_for_end(self, replica):
-        """Of one that is to drain."""
-        replica.drain()
+        """Of one that drains."""
         assert replica.process.wait(WAIT_SECONDS) == 0, replica.log_file.read_text()
         self.remove(replica)
 

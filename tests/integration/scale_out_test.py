@@ -53,6 +53,27 @@ def test_draining_needs_no_retries():
     expect_none_failed(clients)
 
 
+def test_all_may_be_told_to_go_before_names_are_those_of_others():
+    """Clients that watch the health of servers do not leave while these take requests."""
+    flags = [flag for flag in FLAGS if not flag.startswith('--drain-delay')]
+    with Replicas(program('swizzle-server'), *flags, '--drain-delay=6') as replicas:
+        with CppClients(program('balanced_load'), replicas.target, CALLERS, 50, '--timeout=300') as clients:
+            clients.wait_for(100)
+            leaving, names = list(replicas.running), list(replicas.names.addresses)
+            for _ in leaving:
+                replicas.add(2)
+            replicas.names.addresses = names
+            for replica in leaving:
+                replica.drain()
+            clients.wait_for(100)
+            replicas.names.addresses = [replica.host for replica in replicas.running if replica not in leaving]
+            for replica in leaving:
+                replicas.wait_for_end(replica)
+            clients.wait_for(100)
+    expect_none_failed(clients)
+    assert set(clients.versions) == {'1', '2'}
+
+
 @pytest.mark.parametrize('event', ('kill', 'roll'))
 def test_grpcio_notices_nothing_with_a_service_config(event):
     with Replicas(program('swizzle-server'), *FLAGS) as replicas:

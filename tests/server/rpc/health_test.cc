@@ -58,6 +58,28 @@ TEST_F(HealthTest, ChecksEachServiceByItself) {
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
 }
 
+TEST_F(HealthTest, WatchesMayHearLater) {
+  health_.SetServing("m", true);
+  const auto watch = Watch("m");
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  health_.HoldWatches();
+  health_.SetServing("m", false);
+  ASSERT_TRUE(Check("m", response).ok());
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service("m");
+  const auto late = stub_->Watch(&context, request);
+  ASSERT_TRUE(late->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  health_.TellWatches();
+  for (auto* const each : {watch.get(), late.get()}) {
+    ASSERT_TRUE(each->Read(&response));
+    EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  }
+}
+
 TEST_F(HealthTest, WatchTellsTheStatusAndItsChanges) {
   const auto watch = Watch("m");
   HealthCheckResponse response;
