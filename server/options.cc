@@ -105,7 +105,8 @@ void AddServing(CLI::App& app, ServerOptions& options) {
       ->check(CheckDevice);
   app.add_option(
          "--port-file", options.port_file,
-         "Write {\"grpc\": N, \"metrics\": N} here when ready, and \"http\" and \"control\", where there are such")
+         "Write {\"grpc\": N, \"metrics\": N} here when ready, and \"http\", \"control\" and \"http_control\", where "
+         "there are such")
       ->type_name("FILE");
 }
 
@@ -216,7 +217,8 @@ void AddControl(CLI::App& app, ServerOptions& options, SecondsFlags& seconds) {
       {"none", ModelControl::kNone}, {"poll", ModelControl::kPoll}, {"explicit", ModelControl::kExplicit}};
   app.add_option("--model-control", options.model_control,
                  "Which models serve: none, those that the directories hold at the start; poll, those that they hold, "
-                 "looked at now and then; explicit, those that calls load (--control-address)")
+                 "looked at now and then; explicit, those that calls load (--control-address, "
+                 "--http-control-address)")
       ->type_name("MODE")
       ->transform(NamedValues(controls))
       ->transform(CLI::IsMember(controls).description(""))
@@ -229,6 +231,10 @@ void AddControl(CLI::App& app, ServerOptions& options, SecondsFlags& seconds) {
       ->allow_extra_args(false);
   app.add_option("--control-address", options.control_address,
                  "Where operators load and unload models; whoever reaches it may, so let it be a loopback address")
+      ->type_name("HOST:PORT")
+      ->check(CheckAddress);
+  app.add_option("--http-control-address", options.http_control_address,
+                 "The same over HTTP, by Triton's paths; likewise")
       ->type_name("HOST:PORT")
       ->check(CheckAddress);
   app.add_flag("--allow-load-overrides", options.allow_load_overrides,

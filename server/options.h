@@ -26,6 +26,7 @@ struct ServerOptions {
   std::string control_address;                   // where models are loaded and unloaded by calls; empty: nowhere
   bool allow_load_overrides = false;             // by what such a call brings
   std::string grpc_address = "0.0.0.0:8001";     // port 0 takes a free one
+  std::string http_control_address;              // likewise, over HTTP; empty: nowhere
   std::string http_address;                      // the protocol over HTTP; empty: it is not served
   std::string metrics_address = "0.0.0.0:8002";  // the same
   std::string device = "auto";                   // or "cpu", "cuda", "cuda:0,2"

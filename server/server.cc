@@ -52,14 +52,16 @@ constexpr absl::Duration kMostNotice = absl::Seconds(1);
 // Threads that it starts before it has models: gRPC's, of which some wait for calls and some for its own work, and
 // those of this server.
 int ThreadsToStart(const ServerOptions& options) {
-  constexpr int kOfGrpc = 6, kOurs = 12, kToLoad = 3, kToTakeOrders = 2, kOfHttp = 9;
+  constexpr int kOfGrpc = 6, kOurs = 12, kToLoad = 3, kToTakeOrders = 2, kOfHttp = 9, kOfHttpOrders = 2;
   const int64_t processors = sysconf(_SC_NPROCESSORS_CONF);
   const int64_t for_calls = std::clamp<int64_t>(processors / 2, 2, 16),
                 for_work = std::clamp<int64_t>(processors, 2, 32);
   const int loading = options.model_control == ModelControl::kNone ? 0 : kToLoad;
   const int orders = options.control_address.empty() ? 0 : kToTakeOrders;
   const int http = options.http_address.empty() ? 0 : kOfHttp;
-  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + http + kSpareThreads;
+  const int http_orders = options.http_control_address.empty() ? 0 : kOfHttpOrders;
+  return kOfGrpc + static_cast<int>(for_calls + for_work) + kOurs + loading + orders + http + http_orders +
+         kSpareThreads;
 }
 
 // A lost GPU is left out.
@@ -82,6 +84,7 @@ Status WritePortFile(const std::filesystem::path& file, const Server& server) {
   nlohmann::json ports = {{"grpc", server.grpc_port()}, {"metrics", server.metrics_port()}};
   if (server.http_port() != 0) ports["http"] = server.http_port();
   if (server.control_port() != 0) ports["control"] = server.control_port();
+  if (server.http_control_port() != 0) ports["http_control"] = server.http_control_port();
   out << ports.dump() << "\n";
   out.close();
   std::error_code error;

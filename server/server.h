@@ -64,8 +64,9 @@ class Server {
 
   int grpc_port() const { return grpc_->port(); }
   int metrics_port() const { return metrics_->port(); }
-  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }           // 0: there is none
-  int control_port() const { return control_ == nullptr ? 0 : control_->port(); }  // 0: there is none
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }                          // 0: there is none
+  int control_port() const { return control_ == nullptr ? 0 : control_->port(); }                 // 0: there is none
+  int http_control_port() const { return http_control_ == nullptr ? 0 : http_control_->port(); }  // 0: there is none
   const ModelRepository& repository() const { return *repository_; }
   const Metrics& metrics() const { return *metrics_; }
 
@@ -120,13 +121,13 @@ class Server {
   std::unique_ptr<RequestSampler> sampler_;  // null: no request is logged or traced; before the service that asks it
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<ReflectionServices> reflection_;
-  std::unique_ptr<ControlService> control_service_;  // null, as control_, where there are no orders
+  std::unique_ptr<ControlService> control_service_;  // null where there are no orders
   std::unique_ptr<ConnectionEnds> connection_ends_;
   std::unique_ptr<DeviceWatch> watch_;     // null where models run on the CPU
   std::unique_ptr<GrpcListener> grpc_;     // after the services that it calls, and who hears of closed connections
-  std::unique_ptr<GrpcListener> control_;  // likewise
-  std::unique_ptr<RestService> rest_;      // null, as http_, where there is no HTTP
-  std::unique_ptr<HttpServer> http_;       // likewise
+  std::unique_ptr<GrpcListener> control_;  // likewise; null where there are no orders by gRPC
+  std::unique_ptr<RestService> rest_, rest_control_;  // null, as http_ and http_control_, where there is no such HTTP
+  std::unique_ptr<HttpServer> http_, http_control_;
   bool says_goaway_ = true;
   std::unique_ptr<CallWatch> call_watch_;
   std::atomic<bool> live_ = true, device_lost_ = false;  // live_: as published

@@ -48,7 +48,9 @@ void Server::Drain(const StepLimit& limit) {
   AnnounceShutdown();
   TellWatches();
   service_->RefuseInferences();
-  if (http_ != nullptr) http_->Drain();
+  for (HttpServer* const http : {http_.get(), http_control_.get()}) {
+    if (http != nullptr) http->Drain();
+  }
   if (repository_ != nullptr) repository_->StopLoading();
   const bool told = says_goaway_ && SendGoaways(grpc_->server());
   if (repository_ != nullptr) repository_->Drain(requests_end);
@@ -69,6 +71,7 @@ void Server::Drain(const StepLimit& limit) {
     listener->EndConnections();
     listener->Shutdown(kFarewell);
   }
+  if (http_control_ != nullptr) http_control_->Shutdown();
   if (sampler_ != nullptr) {
     limit(kTraceTime + kMostFarewell, kDrained);
     sampler_->Stop(kTraceTime);

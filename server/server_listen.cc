@@ -14,13 +14,22 @@ Status Server::ListenForHttp(const std::string& address, const RpcLimits& limits
 }
 
 Status Server::ListenForOrders(const ServerOptions& options, const RpcLimits& limits) {
-  if (options.control_address.empty()) return absl::OkStatus();
+  if (options.control_address.empty() && options.http_control_address.empty()) return absl::OkStatus();
   control_service_ = std::make_unique<ControlService>(*service_, options.allow_load_overrides);
+  const RpcLimits its = ControlLimits(limits, options.allow_load_overrides);
+  if (!options.control_address.empty()) {
+    SWIZZLE_ASSIGN_OR_RETURN(
+        control_, GrpcListener::Start(options.control_address, its, {control_service_.get(), &health_}, nullptr,
+                                      {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
+    Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
+  }
+  if (options.http_control_address.empty()) return absl::OkStatus();
+  rest_control_ = std::make_unique<RestService>(*service_, *control_service_);
+  HttpLimits of_http = HttpLimitsOf(its);
+  of_http.threads = 1;
   SWIZZLE_ASSIGN_OR_RETURN(
-      control_, GrpcListener::Start(options.control_address, ControlLimits(limits, options.allow_load_overrides),
-                                    {control_service_.get(), &health_}, nullptr,
-                                    {certificates_.get(), {authorization_.get(), ListenerKind::kControl}}));
-  Log(LogLevel::kInfo, "listening for orders", {{"control_port", control_->port()}});
+      http_control_, HttpServer::Start(options.http_control_address, of_http, *rest_control_, certificates_.get()));
+  Log(LogLevel::kInfo, "listening for orders by HTTP", {{"http_control_port", http_control_->port()}});
   return absl::OkStatus();
 }
 

@@ -10,26 +10,41 @@ namespace {
 struct Row {
   std::string_view rule;
   RestAction action;
-  bool posts = false;
+  RestMethods methods = RestMethods::kGet;
+  bool versions = false;  // "/versions/VERSION" may stand behind the model
 };
 
-// "{model}" stands for a name, with "/versions/VERSION" behind it or without.
+using enum RestMethods;
+
 constexpr auto kRows = std::to_array<Row>({
     {"/v2", RestAction::kServer},
+    {"/v2/cudasharedmemory/region/{region}/register", RestAction::kRegisterCuda, kPost},
+    {"/v2/cudasharedmemory/region/{region}/status", RestAction::kCudaRegions},
+    {"/v2/cudasharedmemory/region/{region}/unregister", RestAction::kUnregisterCuda, kPost},
+    {"/v2/cudasharedmemory/status", RestAction::kCudaRegions},
+    {"/v2/cudasharedmemory/unregister", RestAction::kUnregisterCuda, kPost},
     {"/v2/health/live", RestAction::kLive},
     {"/v2/health/ready", RestAction::kReady},
+    {"/v2/logging", RestAction::kLogSettings, kBoth},
     {"/v2/models/stats", RestAction::kStatistics},
-    {"/v2/models/{model}", RestAction::kModel},
-    {"/v2/models/{model}/config", RestAction::kConfig},
-    {"/v2/models/{model}/infer", RestAction::kInfer, true},
-    {"/v2/models/{model}/ready", RestAction::kModelReady},
-    {"/v2/models/{model}/stats", RestAction::kStatistics},
-    {"/v2/repository/index", RestAction::kIndex, true},
-    {"/v2/repository/models/{model}/load", RestAction::kLoad, true},
-    {"/v2/repository/models/{model}/unload", RestAction::kUnload, true},
+    {"/v2/models/{model}", RestAction::kModel, kGet, true},
+    {"/v2/models/{model}/config", RestAction::kConfig, kGet, true},
+    {"/v2/models/{model}/infer", RestAction::kInfer, kPost, true},
+    {"/v2/models/{model}/ready", RestAction::kModelReady, kGet, true},
+    {"/v2/models/{model}/stats", RestAction::kStatistics, kGet, true},
+    {"/v2/models/{model}/trace/setting", RestAction::kTraceSettings, kBoth},
+    {"/v2/repository/index", RestAction::kIndex, kPost},
+    {"/v2/repository/models/{model}/load", RestAction::kLoad, kPost},
+    {"/v2/repository/models/{model}/unload", RestAction::kUnload, kPost},
+    {"/v2/systemsharedmemory/region/{region}/register", RestAction::kRegisterSystem, kPost},
+    {"/v2/systemsharedmemory/region/{region}/status", RestAction::kSystemRegions},
+    {"/v2/systemsharedmemory/region/{region}/unregister", RestAction::kUnregisterSystem, kPost},
+    {"/v2/systemsharedmemory/status", RestAction::kSystemRegions},
+    {"/v2/systemsharedmemory/unregister", RestAction::kUnregisterSystem, kPost},
+    {"/v2/trace/setting", RestAction::kTraceSettings, kBoth},
 });
 
-constexpr std::string_view kModel = "{model}";
+constexpr std::string_view kModel = "{model}", kRegion = "{region}";
 
 // What lies between slashes. The last one may end the path.
 std::vector<std::string_view> Split(std::string_view path) {
@@ -61,18 +76,18 @@ std::string Unescaped(std::string_view text) {
 }
 
 std::optional<RestPath> Match(const Row& row, const std::vector<std::string_view>& parts) {
-  RestPath path = {.action = row.action, .rule = row.rule, .posts = row.posts};
+  RestPath path = {.action = row.action, .rule = row.rule, .methods = row.methods};
   size_t at = 0;
   for (const std::string_view wanted : Split(row.rule)) {
     if (at == parts.size()) return std::nullopt;
     const std::string_view part = parts[at++];
-    if (wanted != kModel) {
+    if (wanted != kModel && wanted != kRegion) {
       if (part != wanted) return std::nullopt;
       continue;
     }
     if (part.empty()) return std::nullopt;
-    path.model = Unescaped(part);
-    if (at + 1 < parts.size() && parts[at] == "versions") {
+    (wanted == kModel ? path.model : path.region) = Unescaped(part);
+    if (row.versions && at + 1 < parts.size() && parts[at] == "versions") {
       if (parts[at + 1].empty()) return std::nullopt;
       path.version = Unescaped(parts[at + 1]);
       at += 2;

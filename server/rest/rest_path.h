@@ -1,4 +1,5 @@
-// Paths of the Open Inference Protocol over HTTP: which call a path names, of which model. Functions only.
+// Paths of the Open Inference Protocol over HTTP, and of Triton's extensions: which call a path names, of which model
+// or region of shared memory. Functions only.
 #ifndef SWIZZLE_SERVER_REST_REST_PATH_H_
 #define SWIZZLE_SERVER_REST_REST_PATH_H_
 
@@ -21,17 +22,28 @@ enum class RestAction : uint8_t {
   kIndex,
   kLoad,
   kUnload,
+  kLogSettings,
+  kTraceSettings,
+  kSystemRegions,
+  kRegisterSystem,
+  kUnregisterSystem,
+  kCudaRegions,
+  kRegisterCuda,
+  kUnregisterCuda,
 };
+
+// Whether a path is read from, by GET and HEAD, written to, by POST, or both.
+enum class RestMethods : uint8_t { kGet, kPost, kBoth };
 
 struct RestPath {
   RestAction action;
   std::string_view rule;  // of FindAccessRule
-  bool posts = false;     // POST, rather than GET
-  std::string model = {}, version = {};
+  RestMethods methods = RestMethods::kGet;
+  std::string model = {}, version = {}, region = {};
 };
 
 // `target` is that of a request, with a query or without; none where it names no call. Escapes (%2E) are resolved in
-// the names of models and versions.
+// the names of models, versions and regions.
 std::optional<RestPath> ParseRestPath(std::string_view target);
 
 }  // namespace swizzle

@@ -8,8 +8,11 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
 #include "proto/message_json.h"
+#include "server/rest/region_json.h"
 #include "server/rest/rest_answer.h"
 #include "server/rest/rest_infer.h"
+#include "server/rest/rest_orders.h"
+#include "server/rest/settings_json.h"
 #include "server/telemetry/containment.h"
 
 namespace swizzle {
@@ -23,6 +26,23 @@ HttpAnswer Json(const google::protobuf::Message& message) { return {.body = {Mes
 // 200 says yes. KServe's client takes 503 for no, and Triton's all but 200.
 HttpAnswer Probe(bool yes, const char* what) {
   return {.status = yes ? 200 : 503, .body = {Concat("{\"", what, "\":", yes ? "true" : "false", "}")}};
+}
+
+// The refusal of another method than the path takes; none for one of its.
+std::optional<HttpAnswer> CheckMethod(const RestPath& path, const std::string& method) {
+  const bool reads = method == "GET" || method == "HEAD";
+  const bool right = path.methods == RestMethods::kGet    ? reads
+                     : path.methods == RestMethods::kPost ? method == "POST"
+                                                          : reads || method == "POST";
+  if (right) return std::nullopt;
+  const char* const takes = path.methods == RestMethods::kGet    ? "GET"
+                            : path.methods == RestMethods::kPost ? "POST"
+                                                                 : "GET and POST";
+  HttpAnswer refusal = ErrorAnswer(405, Concat(path.rule, " takes ", takes));
+  refusal.headers.emplace_back("Allow", path.methods == RestMethods::kGet    ? "GET, HEAD"
+                                        : path.methods == RestMethods::kPost ? "POST"
+                                                                             : "GET, HEAD, POST");
+  return refusal;
 }
 
 std::string_view ShownIn(const HttpHead& head) { return head.OnlyHeader("authorization"); }
@@ -50,17 +70,13 @@ HttpAnswer RestService::Error(int status, const std::string& why) {
 HttpAdmission RestService::Admit(const HttpHead& head) {
   const std::optional<RestPath> path = ParseRestPath(head.target);
   if (!path) return {.refusal = ErrorAnswer(404, Concat("there is no ", QuotedName(head.target), "; see /v2"))};
-  const bool right = path->posts ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
-  if (!right) {
-    HttpAnswer refusal = ErrorAnswer(405, Concat(path->rule, " takes ", path->posts ? "POST" : "GET"));
-    refusal.headers.emplace_back("Allow", path->posts ? "POST" : "GET, HEAD");
-    return {.refusal = std::move(refusal)};
-  }
-  const Status allowed =
-      inference_.calls().authorization->CheckCall(ListenerKind::kPublic, FindAccessRule(path->rule), ShownIn(head));
+  if (std::optional<HttpAnswer> refusal = CheckMethod(*path, head.method)) return {.refusal = *std::move(refusal)};
+  const Status allowed = inference_.calls().authorization->CheckCall(kind(), FindAccessRule(path->rule), ShownIn(head));
   if (!allowed.ok()) return {.refusal = ErrorAnswer(allowed)};
-  const bool infers = path->action == RestAction::kInfer;
-  return {.most_body_bytes = infers ? inference_.calls().limits.max_message_bytes : kMostSmallBytes};
+  if (path->action == RestAction::kLoad) return {.most_body_bytes = control_->most_load_bytes()};
+  if (path->action != RestAction::kInfer) return {.most_body_bytes = kMostSmallBytes};
+  if (control_ == nullptr) return {.most_body_bytes = inference_.calls().limits.max_message_bytes};
+  return {.refusal = ErrorAnswer(403, "this address is for operators; infer at the one that --http-address says")};
 }
 
 void RestService::Take(std::shared_ptr<HttpCall> call) {
@@ -68,6 +84,10 @@ void RestService::Take(std::shared_ptr<HttpCall> call) {
   SWIZZLE_CHECK(path.has_value());  // Admit's
   if (path->action == RestAction::kInfer) {
     return StartRestInfer(inference_.calls(), std::move(call), path->model, path->version);
+  }
+  if (path->action == RestAction::kLoad || path->action == RestAction::kUnload) {
+    const bool load = path->action == RestAction::kLoad;
+    return StartRestOrder(*control_, inference_.calls(), std::move(call), load, path->model);
   }
   StatusOr<HttpAnswer> answer = Contain("answer", [&] { return Answer(*path, *call); });
   call->Answer(answer.ok() ? *std::move(answer) : ErrorAnswer(answer.status()), nullptr);
@@ -116,9 +136,69 @@ StatusOr<HttpAnswer> RestService::Answer(const RestPath& path, HttpCall& call) c
     }
     case RestAction::kIndex:
       return AnswerIndex(call);
+    case RestAction::kLogSettings:
+    case RestAction::kTraceSettings:
+      return AnswerSettings(path, call);
     default:
-      return Unimplemented("models are loaded and unloaded over gRPC (--control-address)");
+      return AnswerRegions(path, call);
   }
+}
+
+// GET reads, whatever its body is; so does POST without settings.
+StatusOr<HttpAnswer> RestService::AnswerSettings(const RestPath& path, HttpCall& call) const {
+  const std::shared_ptr<const HttpBody> body = call.TakeBody();
+  const std::string_view text = call.head().method == "POST" ? body->text() : std::string_view();
+  const std::string_view shown = ShownIn(call.head());
+  if (path.action == RestAction::kLogSettings) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto request, ReadLogSettings(text));
+    inference::LogSettingsResponse settings;
+    SWIZZLE_RETURN_IF_ERROR(inference_.FillLogSettings(shown, kind(), request, settings));
+    return HttpAnswer{.body = {WriteSettings(settings)}};
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto request, ReadTraceSettings(text, path.model));
+  inference::TraceSettingResponse settings;
+  SWIZZLE_RETURN_IF_ERROR(inference_.FillTraceSetting(shown, kind(), request, settings));
+  return HttpAnswer{.body = {WriteSettings(settings)}};
+}
+
+// `path` is of a region, or, to list and to unregister, of all.
+StatusOr<HttpAnswer> RestService::AnswerRegions(const RestPath& path, HttpCall& call) const {
+  SharedRegions& regions = inference_.calls().shared_memory;
+  const std::shared_ptr<const HttpBody> body = call.TakeBody();
+  const auto listed = [&](auto response) -> StatusOr<HttpAnswer> {
+    SWIZZLE_RETURN_IF_ERROR(regions.Describe(path.region, response));
+    return HttpAnswer{.body = {WriteRegions(response)}};
+  };
+  const auto unregistered = [&](auto request) {
+    request.set_name(path.region);
+    return regions.Unregister(request);
+  };
+  const auto registered = [&](const auto& request) {
+    return request.ok() ? regions.Register(*request) : request.status();
+  };
+  Status status;
+  switch (path.action) {
+    case RestAction::kSystemRegions:
+      return listed(inference::SystemSharedMemoryStatusResponse());
+    case RestAction::kCudaRegions:
+      return listed(inference::CudaSharedMemoryStatusResponse());
+    case RestAction::kRegisterSystem:
+      status = registered(ReadSystemRegion(body->text(), path.region));
+      break;
+    case RestAction::kRegisterCuda:
+      status = registered(ReadCudaRegion(body->text(), path.region));
+      break;
+    case RestAction::kUnregisterSystem:
+      status = unregistered(inference::SystemSharedMemoryUnregisterRequest());
+      break;
+    case RestAction::kUnregisterCuda:
+      status = unregistered(inference::CudaSharedMemoryUnregisterRequest());
+      break;
+    default:
+      return MakeError(StatusCode::kUnimplemented, path.rule, " is not served");
+  }
+  SWIZZLE_RETURN_IF_ERROR(status);
+  return HttpAnswer{.body = {"{}"}};
 }
 
 StatusOr<HttpAnswer> RestService::AnswerIndex(HttpCall& call) const {

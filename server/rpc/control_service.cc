@@ -7,6 +7,7 @@
 #include "model_loader/files/printable_name.h"
 #include "server/config/model_config.h"
 #include "server/repository/load_order.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/failed_stream.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
@@ -20,19 +21,14 @@ using Parameters = google::protobuf::Map<std::string, inference::ModelRepository
 // Of a request to load a model that brings no files: it may hold its configuration.
 constexpr int64_t kMostOrderBytes = 1 << 20;
 
-// Which model a request names, and where: KServe's messages have the name in the first field.
-struct Named {
-  std::string model;
-  bool as_kserve = false;
-};
-
+// Which model a request names: KServe's messages have the name in the first field.
 template <typename Request>
-StatusOr<Named> NameIn(const Request& request) {
+StatusOr<std::string> NameIn(const Request& request) {
   if (request.model_name().empty()) {
     if (request.repository_name().empty()) return InvalidArgument("the request names no model; give model_name");
-    return Named{request.repository_name(), true};
+    return request.repository_name();
   }
-  if (request.repository_name().empty()) return Named{request.model_name(), false};
+  if (request.repository_name().empty()) return request.model_name();
   return MakeError(StatusCode::kNotFound, "there is no repository ", QuotedName(request.repository_name()),
                    "; none has a name");
 }
@@ -135,14 +131,15 @@ StatusOr<ModelRepository*> ControlService::Repository() const {
   return repository;
 }
 
-// What an order holds of the bytes in flight until it is carried out: its message, and the files that are taken out of
-// it. Null for one that is as small as orders are that bring none.
-StatusOr<std::shared_ptr<HeldBytes>> ControlService::Hold(const Bytes& order) {
-  const auto bytes = static_cast<int64_t>(order.Length());
+int64_t ControlService::most_load_bytes() const {
+  return may_override_ ? inference_.calls().limits.max_message_bytes : kMostOrderBytes;
+}
+
+StatusOr<std::shared_ptr<HeldBytes>> ControlService::Hold(int64_t bytes, int64_t memory) {
   if (bytes <= kMostOrderBytes) return nullptr;
   auto held = std::make_shared<HeldBytes>();
   InferCalls& calls = inference_.calls();
-  if (held->Hold(calls.inflight, 2 * bytes, calls.limits.max_inflight_bytes)) return held;
+  if (held->Hold(calls.inflight, memory, calls.limits.max_inflight_bytes)) return held;
   return MakeError(StatusCode::kResourceExhausted, "the server has no room for an order of ", bytes,
                    " bytes now; try again later, or raise --max-inflight-bytes");
 }
@@ -157,23 +154,40 @@ grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* ControlService::ModelStreamInfe
   return new FailedStream<>(NoInference());
 }
 
+Status ControlService::Load(std::string_view shown, inference::RepositoryModelLoadRequest& request,
+                            ModelRepository::Done done) const {
+  SWIZZLE_ASSIGN_OR_RETURN(ModelRepository* const repository, Repository());
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string model, NameIn(request));
+  SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(shown, model));
+  SWIZZLE_ASSIGN_OR_RETURN(LoadOrder order, OrderOf(model, *request.mutable_parameters(), may_override_));
+  repository->LoadModel(std::move(order), std::move(done));
+  return absl::OkStatus();
+}
+
+Status ControlService::Unload(std::string_view shown, const inference::RepositoryModelUnloadRequest& request,
+                              ModelRepository::Done done) const {
+  SWIZZLE_ASSIGN_OR_RETURN(ModelRepository* const repository, Repository());
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string model, NameIn(request));
+  SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(shown, model));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool with_dependents, WithDependents(request.parameters()));
+  repository->UnloadModel(model, with_dependents, std::move(done));
+  return absl::OkStatus();
+}
+
 ControlService::Unary* ControlService::RepositoryModelLoad(Context* context, const Bytes* bytes, Bytes* response) {
   Unary* const reactor = context->DefaultReactor();
   const Status status = Contain("take the order", [&]() -> Status {
-    SWIZZLE_ASSIGN_OR_RETURN(ModelRepository* const repository, Repository());
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<HeldBytes> held, Hold(*bytes));
-    const int64_t most = may_override_ ? inference_.calls().limits.max_message_bytes : kMostOrderBytes;
-    SWIZZLE_ASSIGN_OR_RETURN(auto request, ParseOrder<inference::RepositoryModelLoadRequest>(*bytes, most));
-    SWIZZLE_ASSIGN_OR_RETURN(const Named named, NameIn(request));
-    SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(*context, named.model));
-    SWIZZLE_ASSIGN_OR_RETURN(LoadOrder order, OrderOf(named.model, *request.mutable_parameters(), may_override_));
+    // Its message, and the files that are taken out of it.
+    const auto size = static_cast<int64_t>(bytes->Length());
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<HeldBytes> held, Hold(size, 2 * size));
+    SWIZZLE_ASSIGN_OR_RETURN(auto request,
+                             ParseOrder<inference::RepositoryModelLoadRequest>(*bytes, most_load_bytes()));
     inference::RepositoryModelLoadResponse message;
-    if (named.as_kserve) {
-      message.set_model_name(named.model);
+    if (request.model_name().empty()) {  // KServe's
+      message.set_model_name(request.repository_name());
       message.set_is_loaded(true);
     }
-    repository->LoadModel(std::move(order), Answer(reactor, response, message, std::move(held)));
-    return absl::OkStatus();
+    return Load(ShownBy(*context), request, Answer(reactor, response, message, std::move(held)));
   });
   if (!status.ok()) reactor->Finish(ToGrpc(status));
   return reactor;
@@ -182,18 +196,13 @@ ControlService::Unary* ControlService::RepositoryModelLoad(Context* context, con
 ControlService::Unary* ControlService::RepositoryModelUnload(Context* context, const Bytes* bytes, Bytes* response) {
   Unary* const reactor = context->DefaultReactor();
   const Status status = Contain("take the order", [&]() -> Status {
-    SWIZZLE_ASSIGN_OR_RETURN(ModelRepository* const repository, Repository());
     SWIZZLE_ASSIGN_OR_RETURN(const auto request, ParseOrder<inference::RepositoryModelUnloadRequest>(*bytes));
-    SWIZZLE_ASSIGN_OR_RETURN(const Named named, NameIn(request));
-    SWIZZLE_RETURN_IF_ERROR(inference_.CheckModel(*context, named.model));
-    SWIZZLE_ASSIGN_OR_RETURN(const bool with_dependents, WithDependents(request.parameters()));
     inference::RepositoryModelUnloadResponse message;
-    if (named.as_kserve) {
-      message.set_model_name(named.model);
+    if (request.model_name().empty()) {  // KServe's
+      message.set_model_name(request.repository_name());
       message.set_is_unloaded(true);
     }
-    repository->UnloadModel(named.model, with_dependents, Answer(reactor, response, message));
-    return absl::OkStatus();
+    return Unload(ShownBy(*context), request, Answer(reactor, response, message));
   });
   if (!status.ok()) reactor->Finish(ToGrpc(status));
   return reactor;

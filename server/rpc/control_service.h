@@ -1,12 +1,14 @@
 // inference.GRPCInferenceService as operators reach it, on a listener of its own: loads and unloads models. What tells
-// of models is answered as on the other listener; inference is not.
+// of models is answered as on the other listener; inference is not. Orders that come by HTTP are taken here, too.
 #ifndef SWIZZLE_SERVER_RPC_CONTROL_SERVICE_H_
 #define SWIZZLE_SERVER_RPC_CONTROL_SERVICE_H_
 
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "server/repository/model_repository.h"
 #include "server/rpc/inference_service.h"
@@ -88,9 +90,19 @@ class ControlService final : public RawInferenceService {
   // Answered at once: requests that the model has are finished meanwhile.
   Unary* RepositoryModelUnload(Context* context, const Bytes* request, Bytes* response) override;
 
+  // What these two do, whichever protocol asks. `shown` is the value of the one header "authorization". The call itself
+  // was allowed; which models who calls may use is asked here. OK: `done` is called once.
+  Status Load(std::string_view shown, inference::RepositoryModelLoadRequest& request, ModelRepository::Done done) const;
+  Status Unload(std::string_view shown, const inference::RepositoryModelUnloadRequest& request,
+                ModelRepository::Done done) const;
+  // The largest order to load a model: it may bring files.
+  int64_t most_load_bytes() const;
+  // What an order of `bytes` holds of the bytes in flight, `memory` of them, until it is carried out. Null for one that
+  // is as small as orders are that bring no files. RESOURCE_EXHAUSTED where there is no room.
+  StatusOr<std::shared_ptr<HeldBytes>> Hold(int64_t bytes, int64_t memory);
+
  private:
   StatusOr<ModelRepository*> Repository() const;
-  StatusOr<std::shared_ptr<HeldBytes>> Hold(const Bytes& order);
 
   InferenceService& inference_;
   const bool may_override_;

@@ -61,18 +61,13 @@ Status InferenceService::CheckModel(std::string_view shown, std::string_view mod
   return calls_.authorization->CheckModel(model, shown);
 }
 
-Status InferenceService::CheckModel(const Context& context, std::string_view model) const {
-  if (!calls_.authorization->limits_models()) return absl::OkStatus();
-  return CheckModel(ShownBy(context), model);
-}
-
-Status InferenceService::CheckControl(const Context& context, ListenerKind listener) const {
+Status InferenceService::CheckControl(std::string_view shown, ListenerKind listener) const {
   const Authorization& authorization = *calls_.authorization;
   if (listener != ListenerKind::kControl && !authorization.asks_for_tokens()) {
     return MakeError(StatusCode::kPermissionDenied,
-                     "settings are changed at an address for operators (--control-address)");
+                     "settings are changed at an address for operators (--control-address, --http-control-address)");
   }
-  return authorization.CheckClass(AccessClass::kControl, ShownBy(context));
+  return authorization.CheckClass(AccessClass::kControl, shown);
 }
 
 StatusOr<std::shared_ptr<ServingModel>> InferenceService::Find(std::string_view name, std::string_view version) const {
@@ -235,15 +230,15 @@ ServerUnaryReactor* InferenceService::RepositoryIndex(CallbackServerContext* con
       [&](const auto& asked, auto& index) { return FillIndex(ShownBy(*context), asked, index); });
 }
 
-Status InferenceService::FillTraceSetting(const Context& context, ListenerKind listener,
+Status InferenceService::FillTraceSetting(std::string_view shown, ListenerKind listener,
                                           const inference::TraceSettingRequest& request,
                                           inference::TraceSettingResponse& response) const {
   TraceSampling* const sampling = calls_.sampler == nullptr ? nullptr : calls_.sampler->trace_sampling();
   if (!request.settings().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, listener));
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(shown, listener));
     SWIZZLE_RETURN_IF_ERROR(ApplyTraceSettings(request, sampling));
   } else if (!request.model_name().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckModel(context, request.model_name()));
+    SWIZZLE_RETURN_IF_ERROR(CheckModel(shown, request.model_name()));
     SWIZZLE_RETURN_IF_ERROR(Find(request.model_name(), "").status());
   }
   response = DescribeTraceSettings(sampling);
@@ -253,15 +248,16 @@ Status InferenceService::FillTraceSetting(const Context& context, ListenerKind l
 ServerUnaryReactor* InferenceService::TraceSettingAt(ListenerKind listener, CallbackServerContext* context,
                                                      const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::TraceSettingRequest, inference::TraceSettingResponse>(
-      context, request, response,
-      [&](const auto& asked, auto& settings) { return FillTraceSetting(*context, listener, asked, settings); });
+      context, request, response, [&](const auto& asked, auto& settings) {
+        return FillTraceSetting(ShownBy(*context), listener, asked, settings);
+      });
 }
 
-Status InferenceService::FillLogSettings(const Context& context, ListenerKind listener,
+Status InferenceService::FillLogSettings(std::string_view shown, ListenerKind listener,
                                          const inference::LogSettingsRequest& request,
                                          inference::LogSettingsResponse& response) const {
   if (!request.settings().empty()) {
-    SWIZZLE_RETURN_IF_ERROR(CheckControl(context, listener));
+    SWIZZLE_RETURN_IF_ERROR(CheckControl(shown, listener));
     SWIZZLE_RETURN_IF_ERROR(ApplyLogSettings(request));
   }
   response = DescribeLogSettings();
@@ -272,7 +268,7 @@ ServerUnaryReactor* InferenceService::LogSettingsAt(ListenerKind listener, Callb
                                                     const ByteBuffer* request, ByteBuffer* response) {
   return Answer<inference::LogSettingsRequest, inference::LogSettingsResponse>(
       context, request, response,
-      [&](const auto& asked, auto& settings) { return FillLogSettings(*context, listener, asked, settings); });
+      [&](const auto& asked, auto& settings) { return FillLogSettings(ShownBy(*context), listener, asked, settings); });
 }
 
 ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(CallbackServerContext* context,

@@ -111,20 +111,20 @@ class InferenceService final : public RawInferenceService {
                         inference::ModelStatisticsResponse& response) const;
   Status FillIndex(std::string_view shown, const inference::RepositoryIndexRequest& request,
                    inference::RepositoryIndexResponse& response) const;
+  // Settings that are read or, where the request has some, changed, by a call that came to `listener`.
+  Status FillTraceSetting(std::string_view shown, ListenerKind listener, const inference::TraceSettingRequest& request,
+                          inference::TraceSettingResponse& response) const;
+  Status FillLogSettings(std::string_view shown, ListenerKind listener, const inference::LogSettingsRequest& request,
+                         inference::LogSettingsResponse& response) const;
   // Whether who shows this may use the model, there or not.
   Status CheckModel(std::string_view shown, std::string_view model) const;
-  Status CheckModel(const Context& context, std::string_view model) const;
 
  private:
   // UNAVAILABLE while models are loaded.
   StatusOr<const ModelRepository*> Repository() const;
   // Whether who calls may change the server: the one place that asks, of RPCs that read as well.
-  Status CheckControl(const Context& context, ListenerKind listener) const;
+  Status CheckControl(std::string_view shown, ListenerKind listener) const;
   StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view name, std::string_view version) const;
-  Status FillTraceSetting(const Context& context, ListenerKind listener, const inference::TraceSettingRequest& request,
-                          inference::TraceSettingResponse& response) const;
-  Status FillLogSettings(const Context& context, ListenerKind listener, const inference::LogSettingsRequest& request,
-                         inference::LogSettingsResponse& response) const;
 
   std::atomic<const ModelRepository*> repository_ = nullptr;
   std::atomic<bool> ready_allowed_ = true;

@@ -7,8 +7,9 @@ namespace {
 
 using enum AccessClass;
 
-// By name; paths have {model} for a model, with or without its version. An RPC whose class depends on what it says
-// (settings that are read or written) has the lesser one here, and its reaction asks for the other.
+// By name; paths have {model} for a model, with or without its version, and {region} for one of shared memory. A call
+// whose class depends on what it says (settings that are read or written) has the lesser one here, and its reaction
+// asks for the other.
 constexpr auto kRules = std::to_array<AccessRule>({
     {"/", kProbe},  // a page without data, which asks for /status and /metrics
     {"/grpc.health.v1.Health/Check", kProbe},
@@ -41,17 +42,30 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/startupz", kProbe},
     {"/status", kMetrics},
     {"/v2", kMetadata},
+    {"/v2/cudasharedmemory/region/{region}/register", kControl},
+    {"/v2/cudasharedmemory/region/{region}/status", kControl},
+    {"/v2/cudasharedmemory/region/{region}/unregister", kControl},
+    {"/v2/cudasharedmemory/status", kControl},
+    {"/v2/cudasharedmemory/unregister", kControl},
     {"/v2/health/live", kProbe},
     {"/v2/health/ready", kProbe},
+    {"/v2/logging", kMetadata},
     {"/v2/models/stats", kMetadata},
     {"/v2/models/{model}", kMetadata},
     {"/v2/models/{model}/config", kMetadata},
     {"/v2/models/{model}/infer", kInfer},
     {"/v2/models/{model}/ready", kMetadata},
     {"/v2/models/{model}/stats", kMetadata},
+    {"/v2/models/{model}/trace/setting", kMetadata},
     {"/v2/repository/index", kMetadata},
     {"/v2/repository/models/{model}/load", kControl, true},
     {"/v2/repository/models/{model}/unload", kControl, true},
+    {"/v2/systemsharedmemory/region/{region}/register", kControl},
+    {"/v2/systemsharedmemory/region/{region}/status", kControl},
+    {"/v2/systemsharedmemory/region/{region}/unregister", kControl},
+    {"/v2/systemsharedmemory/status", kControl},
+    {"/v2/systemsharedmemory/unregister", kControl},
+    {"/v2/trace/setting", kMetadata},
 });
 
 static_assert(std::ranges::is_sorted(kRules, {}, &AccessRule::name));

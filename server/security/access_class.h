@@ -27,11 +27,11 @@ inline constexpr std::array<std::string_view, 5> kAccessClassNames = {"infer", "
 // Where a call came in.
 enum class ListenerKind : uint8_t {
   kPublic,
-  kControl,  // of --control-address
+  kControl,  // of --control-address or --http-control-address
 };
 
 struct AccessRule {
-  std::string_view name;  // "/package.Service/Method", or a path of HTTP, with {model} where a model stands
+  std::string_view name;  // "/package.Service/Method", or a path of HTTP, with {model} for a name
   AccessClass needs;
   bool control_listener_only = false;
 };

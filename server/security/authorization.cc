@@ -60,7 +60,8 @@ Status Authorization::CheckCall(ListenerKind listener, const std::optional<Acces
   if (!rule.has_value()) return Denied("this call is of no class, so nobody may make it");
   SWIZZLE_RETURN_IF_ERROR(CheckClass(rule->needs, shown));
   if (!rule->control_listener_only || listener == ListenerKind::kControl) return absl::OkStatus();
-  return Denied("models are loaded and unloaded at an address for operators (--control-address)");
+  return Denied(
+      "models are loaded and unloaded at an address for operators (--control-address, --http-control-address)");
 }
 
 Status Authorization::CheckClass(AccessClass needed, std::string_view shown) const {

@@ -19,7 +19,7 @@ from conftest import ROOT, START_SECONDS, lasting_server, program, wait_until
 
 CLASSES = ('infer', 'metadata', 'control', 'metrics', 'reflection')
 TOKENS = {name: f'token-of-class-{name}' for name in CLASSES}
-LIMITED, OTHER = 'token-of-identity-alone', 'token-of-another-model'
+LIMITED, OTHER, BOTH = 'token-of-identity-alone', 'token-of-another-model', 'token-of-metadata-and-control'
 
 # The class of each RPC. One that is missing here, or has another class, is not open by mistake.
 EXPECTED = {
@@ -37,12 +37,29 @@ EXPECTED = {
     'grpc.reflection.v1alpha.ServerReflection': {'reflection': ['ServerReflectionInfo']},
 }
 CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served there alone
-# Over HTTP: {model} stands for a name, with a version or without.
-REST_PATHS = {
-    '/v2': 'metadata', '/v2/health/live': 'probe', '/v2/health/ready': 'probe', '/v2/models/stats': 'metadata',
-    '/v2/models/{model}': 'metadata', '/v2/models/{model}/config': 'metadata', '/v2/models/{model}/infer': 'infer',
-    '/v2/models/{model}/ready': 'metadata', '/v2/models/{model}/stats': 'metadata', '/v2/repository/index': 'metadata',
-    '/v2/repository/models/{model}/load': 'control', '/v2/repository/models/{model}/unload': 'control'}
+# Over HTTP: {model} stands for a name, with a version or without, {region} for that of shared memory; a body, where
+# there is one, for POST. Behind the class is the status of who may ask; settings are changed by who may read them, too.
+REST_CALLS = {
+    '/v2': [(None, 'metadata', 200)],
+    '/v2/health/live': [(None, 'probe', 200)],
+    '/v2/health/ready': [(None, 'probe', 200)],
+    '/v2/logging': [(None, 'metadata', 200), (b'{}', 'metadata', 200), (b'{"log_verbose_level": 0}', 'both', 200)],
+    '/v2/models/stats': [(None, 'metadata', 200)],
+    '/v2/models/{model}': [(None, 'metadata', 200)],
+    '/v2/models/{model}/config': [(None, 'metadata', 200)],
+    '/v2/models/{model}/infer': [(b'{}', 'infer', 400)],
+    '/v2/models/{model}/ready': [(None, 'metadata', 200)],
+    '/v2/models/{model}/stats': [(None, 'metadata', 200)],
+    '/v2/models/{model}/trace/setting': [(None, 'metadata', 200), (b'{"trace_rate": "7"}', 'both', 400)],
+    '/v2/repository/index': [(b'{}', 'metadata', 200)],
+    '/v2/repository/models/{model}/unload': [(b'{}', 'control', 200)],
+    '/v2/repository/models/{model}/load': [(b'{}', 'control', 200)],
+    '/v2/trace/setting': [(None, 'metadata', 200), (b'{"trace_rate": "7"}', 'both', 400)],
+    **{f'/v2/{kind}sharedmemory/{path}': [(body, 'control', 501)] for kind in ('system', 'cuda') for path, body in (
+        ('status', None), ('unregister', b''), ('region/{region}/status', None), ('region/{region}/unregister', b''),
+        ('region/{region}/register',
+         b'{"key": "k", "raw_handle": {"b64": ""}, "device_id": 0, "byte_size": 1}'))}}
+ORDERS = {'/v2/repository/models/{model}/load', '/v2/repository/models/{model}/unload'}  # at one address alone
 PATHS = {'/': 'probe', '/status': 'metrics', '/metrics': 'metrics', '/livez': 'probe', '/readyz': 'probe',
          '/startupz': 'probe'}
 
@@ -70,14 +87,16 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp('files')
     (folder / 'tokens').write_text(
         '# who may do what\n' + ''.join(f'{name} {token}\n' for name, token in TOKENS.items()) +
-        f'\ninfer,metadata  models=identity,text  {LIMITED}\ninfer,metadata models=slow {OTHER}\n')
+        f'\ninfer,metadata  models=identity,text  {LIMITED}\ninfer,metadata models=slow {OTHER}\n'
+        f'metadata,control {BOTH}\n')
     return folder
 
 
 @pytest.fixture(scope='module')
 def server(tmp_path_factory, files):
     with lasting_server(tmp_path_factory.mktemp('access'), f'--auth-tokens={files / "tokens"}',
-                        '--metrics-auth', '--http-address=127.0.0.1:0') as server:
+                        '--metrics-auth', '--http-address=127.0.0.1:0', '--http-control-address=127.0.0.1:0',
+                        '--model-control=explicit', '--load-model=*') as server:
         yield server
 
 
@@ -188,26 +207,36 @@ def test_every_path_with_every_token(server):
     assert http(server, '/nothing', TOKENS['metrics'])[0] == 404
 
 
+def check_every_path(server, address, elsewhere):
+    """`elsewhere`: the paths that this address does not serve, and what who may ask is told of that."""
+    for path, calls in REST_CALLS.items():
+        for body, kind, wanted in calls:
+            may = {TOKENS.get(kind), BOTH if kind in ('metadata', 'control', 'both') else None} - {None}
+            for version in ('', '/versions/1') if re.fullmatch(r'/v2/models/{model}(/[a-z]+)?', path) else ('',):
+                asked = path.format(model='identity' + version, region='r')
+                for token in (None, 'token-that-nobody-has', BOTH, *TOKENS.values()):
+                    status, text, headers = http(server, asked, token, address, body)
+                    if token in may or kind == 'probe':
+                        code, words = (403, elsewhere[path]) if path in elsewhere else (wanted, '')
+                        assert status == code and words in text, (asked, token, text)
+                        continue
+                    known = token in TOKENS.values() or token == BOTH
+                    code = grpc.StatusCode.PERMISSION_DENIED if known else grpc.StatusCode.UNAUTHENTICATED
+                    assert (status, json.loads(text)['error']) == (403 if known else 401, REFUSED[code]), (asked, token)
+                    assert (headers['WWW-Authenticate'] == 'Bearer') == (status == 401)
+    assert http(server, '/metrics', TOKENS['metrics'], address)[0] == 404
+
+
 def test_every_path_of_the_protocol_with_every_token(server):
     rules = set(re.findall(r'"(/v2[^"]*)", k', (ROOT / 'server/security/access_class.cc').read_text()))
-    assert rules == set(REST_PATHS), 'a path without a class, or of one that this test does not know'
-    for path, kind in REST_PATHS.items():
-        body = b'{}' if path.endswith(('/infer', '/index', '/load', '/unload')) else None
-        for version in ('', '/versions/1') if '/models/{model}' in path and kind != 'control' else ('',):
-            for token in (None, 'token-that-nobody-has', *TOKENS.values()):
-                asked = path.format(model='identity' + version)
-                status, text, headers = http(server, asked, token, f'http://{server.rest}', body)
-                if kind == 'control' and token == TOKENS[kind]:
-                    assert status == 403 and '--control-address' in text
-                elif kind == 'probe' or token == TOKENS[kind]:
-                    assert status == (400 if kind == 'infer' else 200), (asked, token, text)
-                else:
-                    wanted = 'PERMISSION_DENIED' if token in TOKENS.values() else 'UNAUTHENTICATED'
-                    assert (status, json.loads(text)['error']) == (
-                        403 if token in TOKENS.values() else 401, REFUSED[getattr(grpc.StatusCode, wanted)])
-                    assert (headers['WWW-Authenticate'] == 'Bearer') == (status == 401)
-    assert http(server, '/metrics', TOKENS['metrics'], f'http://{server.rest}')[0] == 404
+    assert rules == set(REST_CALLS), 'a path without a class, or of one that this test does not know'
+    check_every_path(server, f'http://{server.rest}', dict.fromkeys(ORDERS, '--http-control-address'))
     assert http(server, '/v2', TOKENS['metadata'])[0] == 404
+
+
+def test_every_path_of_the_protocol_for_operators(server):
+    check_every_path(server, f'http://{server.http_control}',
+                     {'/v2/models/{model}/infer': 'this address is for operators'})
 
 
 def test_models_that_a_token_may_not_use_over_http(server):

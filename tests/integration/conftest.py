@@ -84,6 +84,7 @@ class Server:
             self.grpc = f'127.0.0.1:{ports["grpc"]}'
             self.rest = f'127.0.0.1:{ports.get("http")}'        # where --http-address was given
             self.control = f'127.0.0.1:{ports.get("control")}'  # where --control-address was given
+            self.http_control = f'127.0.0.1:{ports.get("http_control")}'  # where --http-control-address was given
             self.metrics = f'http://127.0.0.1:{ports["metrics"]}'
             if any(flag.startswith('--ready=') for flag in flags):  # others may be loaded yet
                 wait_until(lambda: 'is loading' not in self.http('/readyz')[1], START_SECONDS, 'the end of loading')

@@ -44,8 +44,8 @@ def request(path, body=b'', method='POST', **headers):
     return '\r\n'.join(lines).encode() + b'\r\n\r\n' + body
 
 
-def ask(server, path, body=b'', method='POST', **headers):
-    with Connection(server.rest) as connection:
+def ask(server, path, body=b'', method='POST', address=None, **headers):
+    with Connection(address or server.rest) as connection:
         connection.send(request(path, body, method, **headers))
         return connection.answer()
 

@@ -237,6 +237,9 @@ def test_errors_have_the_status_that_clients_expect(server, client):
     assert error_of(ask(server, '/v2/nothing'))[0] == 404
     assert error_of(ask(server, INFER, method='GET'))[0] == 405
     assert error_of(ask(server, '/v2', VALID))[0] == 405
+    status, headers, _ = ask(server, '/v2/logging', method='DELETE')
+    assert status == 405 and headers['allow'] == 'GET, HEAD, POST'
+    assert error_of(ask(server, '/v2/repository/models/identity/versions/1/load'))[0] == 404
     assert error_of(ask(server, INFER, VALID, Content_Encoding='br'))[0] == 415
     assert error_of(ask(server, '/v2/repository/models/identity/load'))[0] == 403
     with pytest.raises(InferenceServerException, match="no input 'other'"):

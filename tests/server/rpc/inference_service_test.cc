@@ -289,7 +289,8 @@ TEST_F(InferenceServiceTest, ClientsLoadNoModels) {
   inference::RepositoryModelUnloadResponse unloaded;
   const grpc::Status status = Call(&Stub::RepositoryModelUnload, unload, unloaded);
   EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(status.error_message(), "models are loaded and unloaded at an address for operators (--control-address)");
+  EXPECT_EQ(status.error_message(),
+            "models are loaded and unloaded at an address for operators (--control-address, --http-control-address)");
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
 }
 
