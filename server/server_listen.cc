@@ -42,6 +42,11 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
   const int64_t to_models = repository.ok() ? (*repository)->promised_bytes() : 0;
   const RunBytes runs = repository.ok() ? (*repository)->run_bytes() : RunBytes();
   const int64_t cache_limit = response_cache_ == nullptr ? 0 : response_cache_->limit();
+  ConnectionEnds::Counts ended = connection_ends_->counts();
+  if (http_ != nullptr) {
+    ended[static_cast<size_t>(ConnectionEnd::kAge)] += http_->counts().ended_aged;
+    ended[static_cast<size_t>(ConnectionEnd::kIdle)] += http_->counts().ended_idle;
+  }
   const int64_t transport = calls.limits.transport_bytes * (http_ == nullptr ? 1 : 2);
   return {.calls = LoadOf(calls),
           .connections = connections.open + of_http.open,
@@ -51,7 +56,7 @@ ClientLoad Server::LoadOfClients(const MemoryTrim& trim) const {
           .refused_files = connections.refused_files + of_http.refused_files,
           .ended_greedy = connections.ended - slow_senders_ended_,
           .ended_slow = slow_senders_ended_ + (http_ == nullptr ? 0 : http_->counts().ended_slow),
-          .connections_ended = connection_ends_->counts(),
+          .connections_ended = ended,
           .grpc_calls = {of_grpc.started, of_grpc.succeeded, of_grpc.failed},
           .transport_bytes_limit = calls.limits.transport_bytes,
           .memory_limit = memory_limit_,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "server/threading/clock.h"
 
 namespace swizzle {
 namespace {
@@ -59,12 +60,12 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   Connection(HttpConnections& all, std::shared_ptr<net::ssl::context> tls, Args&&... args)
       : all_(all),
         tls_(std::move(tls)),
-        listed_{all, this},
-        stream_(std::forward<Args>(args)...),
-        number_(++all.numbered) {}
+        listed_{all, ++all.numbered},
+        of_age_(all.DrawAge()),
+        stream_(std::forward<Args>(args)...) {}
 
   void Start() override {
-    all_.Add(this, this->weak_from_this());
+    all_.Add(listed_.number, this->weak_from_this());
     OnStrand([](Connection& its) { its.Begin(); });
   }
   // What has come already is still answered.
@@ -128,6 +129,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   }
   void OnFirstBytes(error_code error, size_t bytes) {
     idle_ = false;
+    if (error == beast::error::timeout && asked_) all_.ended_idle.fetch_add(1, std::memory_order_relaxed);
     if (error) return Close();  // it is idle, or has left
     buffer_.commit(bytes);
     ReadHead();
@@ -147,6 +149,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     }
     if (error) return Close(error);
     all_.requests.fetch_add(1, std::memory_order_relaxed);
+    asked_ = true;
     const auto& message = parser_->get();
     head_ = {.method = std::string(message.method_string()), .target = std::string(message.target()), .headers = {}};
     for (const auto& field : message) {
@@ -155,7 +158,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       head_.headers.emplace_back(std::move(name), std::string(field.value()));
     }
     old_ = message.version() < 11;
-    keep_ = parser_->keep_alive();
+    keep_ = parser_->keep_alive() && !all_.limits.one_request;
     Admit();
   }
 
@@ -187,7 +190,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   bool MakeRoom() {
     HttpBody& body = *body_;
     if (body.size == capacity_) {
-      const size_t wanted = chunked_ ? std::clamp<size_t>(2 * capacity_, kReadBytes, most_ + 1) : length_;
+      const size_t wanted = chunked_ ? std::min(std::max(2 * capacity_, kReadBytes), most_ + 1) : length_;
       auto more = std::make_unique_for_overwrite<char[]>(wanted);
       std::copy_n(body.bytes.get(), body.size, more.get());
       body.bytes = std::move(more);
@@ -252,7 +255,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   }
   void OnReadable(error_code error, size_t) {
     watching_ = false;
-    if (error || !answering_) return;
+    if (error || !answering) return;
     char byte;
     const ssize_t got = recv(lowest().socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
@@ -263,11 +266,18 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (auto on_left = std::exchange(on_left_, nullptr)) on_left();
   }
 
+  // Requests that have come behind this one are answered before.
+  bool IsOfAge() const { return buffer_.size() == 0 && Clock::Real().Now() >= of_age_; }
+
   void Write(HttpAnswer answer, std::function<void()> sent) {
-    answering_ = false;
+    answering = false;
     on_left_ = nullptr;
     sent_ = std::move(sent);
     keep_ = keep_ && !all_.draining;
+    if (keep_ && IsOfAge()) {
+      keep_ = false;
+      all_.ended_aged.fetch_add(1, std::memory_order_relaxed);
+    }
     answer_ = std::move(answer);
     head_text_ = HeadOf(answer_, keep_, old_);
     std::vector<net::const_buffer> buffers = {net::buffer(head_text_)};
@@ -316,22 +326,22 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   // Until all that uses Asio has gone.
   struct Listed {
     HttpConnections& all;
-    HttpConnection* const self;
-    ~Listed() { all.Remove(self); }
+    const int64_t number;
+    ~Listed() { all.Remove(number); }
   };
 
   HttpConnections& all_;
   const std::shared_ptr<net::ssl::context> tls_;  // before the stream, which uses it
   const Listed listed_;
+  const Instant of_age_;
   Stream stream_;
-  const int64_t number_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   HttpHead head_;
   std::shared_ptr<HttpBody> body_;
   size_t most_ = 0, length_ = 0, capacity_ = 0, piece_ = 0;
-  bool chunked_ = false, old_ = false, keep_ = false, idle_ = false;
-  bool watching_ = false, answering_ = false, left_ = false;
+  bool chunked_ = false, old_ = false, keep_ = false, idle_ = false, asked_ = false;
+  bool watching_ = false, left_ = false;
   std::function<void()> on_left_, sent_;
   HttpAnswer answer_;
   std::string head_text_;
@@ -347,7 +357,7 @@ class Connection<Stream>::Call final : public HttpCall {
   }
 
   const HttpHead& head() const override { return head_; }
-  std::string peer() const override { return Concat("http:", connection_->number_); }
+  std::string peer() const override { return Concat("http:", connection_->listed_.number); }
   std::shared_ptr<const HttpBody> TakeBody() override { return std::move(body_); }
   void OnLeft(std::function<void()> left) override {
     connection_->OnStrand([left = std::move(left)](Connection& its) {
@@ -373,37 +383,12 @@ template <typename Stream>
 void Connection<Stream>::Take() {
   parser_.reset();
   ExpireAfter(absl::ZeroDuration());
-  answering_ = true;
+  answering = true;
   Watch();
   all_.service.Take(std::make_shared<Call>(this->shared_from_this()));
 }
 
 }  // namespace
-
-void HttpConnections::Add(HttpConnection* connection, std::weak_ptr<HttpConnection> its) {
-  const MutexLock lock(mutex_);
-  all_[connection] = std::move(its);
-}
-
-void HttpConnections::Remove(HttpConnection* connection) {
-  const MutexLock lock(mutex_);
-  all_.erase(connection);
-  if (all_.empty()) removed_.SignalAll();
-}
-
-std::vector<std::shared_ptr<HttpConnection>> HttpConnections::All() const {
-  std::vector<std::shared_ptr<HttpConnection>> all;
-  const MutexLock lock(mutex_);
-  for (const auto& [connection, its] : all_) {
-    if (auto held = its.lock()) all.push_back(std::move(held));
-  }
-  return all;
-}
-
-void HttpConnections::AwaitNone() {
-  const MutexLock lock(mutex_);
-  while (!all_.empty()) removed_.Wait(mutex_);
-}
 
 std::shared_ptr<HttpConnection> NewHttpConnection(HttpConnections& all, int descriptor,
                                                   std::shared_ptr<net::ssl::context> tls) {

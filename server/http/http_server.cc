@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/http/http_connection.h"
+#include "server/http/http_connections.h"
 #include "server/http/http_tls.h"
 #include "server/net/listening_socket.h"
 
@@ -33,6 +34,8 @@ class BeastServer final : public HttpServer {
   HttpCounts counts() const override {
     return {.requests = connections_.requests,
             .ended_slow = connections_.ended_slow,
+            .ended_aged = connections_.ended_aged,
+            .ended_idle = connections_.ended_idle,
             .body_bytes = connections_.bodies.held()};
   }
   ConnectionAcceptor::Counts connections() const override { return acceptor_->counts(); }
@@ -60,6 +63,7 @@ class BeastServer final : public HttpServer {
 
   void Take(int descriptor) {
     try {
+      connections_.MakeRoom();
       NewHttpConnection(connections_, descriptor, tls_.Current())->Start();
     } catch (...) {
       close(descriptor);

@@ -1,10 +1,11 @@
-// HTTP/1.1 for requests with bodies, on Boost.Beast: connections that are kept alive, requests one after the other,
-// plain or over TLS. What anyone may send is bounded here, before anybody sees it.
+// HTTP/1.1 on Boost.Beast, for the protocol as for metrics and probes: connections that are kept alive, requests one
+// after the other, plain or over TLS. What anyone may send is bounded here, before anybody sees it.
 //
 // Connections are accepted by ConnectionAcceptor, as gRPC's are. A request's head has to come within a time and a size;
 // its handler then says, from the head alone, whether the body is wanted, and how much of it. Bodies have to come
 // within a time, and count, as they come, among those of all connections. While a request is answered, nothing more of
-// its connection is read but whether the client has left. Whoever does not read an answer in time is cut off.
+// its connection is read but whether the client has left. Whoever does not read an answer in time is cut off. Of too
+// many connections the newest is refused, or, where the limits say so, the oldest makes room.
 #ifndef SWIZZLE_SERVER_HTTP_HTTP_SERVER_H_
 #define SWIZZLE_SERVER_HTTP_HTTP_SERVER_H_
 
@@ -29,7 +30,11 @@ struct HttpLimits {
   absl::Duration body_time = absl::Minutes(2);        // for a body
   absl::Duration answer_time = absl::Seconds(60);     // for an answer to be read
   absl::Duration idle_time = absl::Minutes(15);       // between two requests; zero: any
+  // A tenth more or less; the first answer after it ends the connection. Zero: any.
+  absl::Duration connection_age = absl::ZeroDuration();
   int threads = 1;
+  bool one_request = false;  // a connection ends with its first answer
+  int make_room_from = 0;    // connections, of which the oldest ends where another comes; 0: none does
 };
 
 // What becomes of a request whose head has come: it is refused, or may have a body.
@@ -51,6 +56,8 @@ class HttpService {
 struct HttpCounts {
   int64_t requests = 0;    // since the start, answered or refused
   int64_t ended_slow = 0;  // connections whose heads, bodies or reading took too long
+  int64_t ended_aged = 0;  // connections that were of age
+  int64_t ended_idle = 0;  // connections without a request for too long after one
   int64_t body_bytes = 0;  // of bodies that are on their way, or held
 };
 

@@ -57,6 +57,7 @@ HttpLimits HttpLimitsOf(const RpcLimits& limits) {
           .body_time = limits.request_timeout,
           .answer_time = limits.response_timeout,
           .idle_time = limits.connection_idle,
+          .connection_age = limits.connection_age,
           .threads = std::clamp(AvailableCpus() / 4, 2, 8)};
 }
 

@@ -196,7 +196,7 @@ inline constexpr auto kFamilies = std::to_array<MetricFamily>({
      "Connections that gRPC or their clients ended, by the limit that they had reached: handshake (--handshake-timeout "
      "without HTTP/2), age (nine tenths of --connection-age, from where on gRPC asks clients to connect anew), idle "
      "(--connection-idle without a call), keepalive (silent for --keepalive-time, and a ping was not answered), other "
-     "(none: the client ended it, or it broke)."},
+     "(none: the client ended it, or it broke). Of HTTP's those that ended for their age, or for being idle."},
     {"swizzle_tls_certificate_expiry_timestamp_seconds",
      kGauge,
      {},

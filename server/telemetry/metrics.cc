@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "kernels/base/mutex.h"
+#include "server/http/http_server.h"
 #include "server/telemetry/containment.h"
-#include "server/telemetry/http_listener.h"
 #include "server/telemetry/metric_registry.h"
 #include "server/telemetry/model_metrics.h"
 #include "server/telemetry/scraped_metrics.h"
@@ -20,15 +20,32 @@
 namespace swizzle {
 namespace {
 
-class PrometheusMetrics final : public Metrics {
+// Each connection has one request. Of too many the oldest makes room, so that those who say nothing, or don't read,
+// keep no probe waiting; and there are two threads, so that none waits while metrics are gathered.
+constexpr HttpLimits kLimits = {.connections = 256,
+                                .head_bytes = 8192,
+                                .handshake_time = absl::Seconds(1),
+                                .body_time = absl::Seconds(1),
+                                .answer_time = absl::Seconds(1),
+                                .threads = 2,
+                                .one_request = true,
+                                .make_room_from = 192};
+
+HttpAnswer TextAnswer(int status, std::string text) {
+  HttpAnswer answer = {.status = status, .content_type = "text/plain; charset=utf-8", .body = {std::move(text)}};
+  if (status == 401) answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (status == 405) answer.headers.emplace_back("Allow", "GET, HEAD");
+  return answer;
+}
+
+class PrometheusMetrics final : public Metrics, private HttpService {
  public:
   explicit PrometheusMetrics(Clock& clock) : clock_(clock) {
     registry_.Child<"swizzle_build_info">(SWIZZLE_VERSION, __VERSION__).Set(1);
   }
 
   Status Listen(const std::string& address) {
-    SWIZZLE_ASSIGN_OR_RETURN(
-        listener_, NewHttpListener(address, [this](const HttpRequest& request) { return Contained(request); }));
+    SWIZZLE_ASSIGN_OR_RETURN(listener_, HttpServer::Start(address, kLimits, *this, nullptr));
     return absl::OkStatus();
   }
 
@@ -79,52 +96,59 @@ class PrometheusMetrics final : public Metrics {
   }
 
  private:
-  HttpResponse Contained(const HttpRequest& request) const {
-    const auto answer = Contain("answer", [&]() -> StatusOr<HttpResponse> { return Answer(request); });
-    return answer.ok() ? *answer : HttpResponse{.status = 503};
+  HttpAdmission Admit(const HttpHead& head) override {
+    if (head.method == "GET" || head.method == "HEAD") return {};
+    return {.refusal = TextAnswer(405, "only GET and HEAD are served here\n")};
+  }
+  HttpAnswer Error(int status, const std::string& why) override { return TextAnswer(status, Concat(why, "\n")); }
+
+  void Take(std::shared_ptr<HttpCall> call) override {
+    StatusOr<HttpAnswer> answer = Contain("answer", [&]() -> StatusOr<HttpAnswer> { return Answer(call->head()); });
+    if (!answer.ok()) answer = TextAnswer(503, "");
+    answer->headers.emplace_back("Cache-Control", "no-store");
+    call->Answer(*std::move(answer), nullptr);
   }
 
-  Status CheckClass(AccessClass needed, const HttpRequest& request) const {
+  Status CheckClass(AccessClass needed, const HttpHead& head) const {
     const Authorization* const authorization = authorization_;
-    return authorization == nullptr ? absl::OkStatus() : authorization->CheckClass(needed, request.authorization);
+    if (authorization == nullptr) return absl::OkStatus();
+    return authorization->CheckClass(needed, head.OnlyHeader("authorization"));
   }
 
-  HttpResponse Answer(const HttpRequest& request) const {
-    const std::string_view path = request.path;
+  HttpAnswer Answer(const HttpHead& head) const {
+    const std::string path = head.target.substr(0, head.target.find('?'));
     constexpr std::array<std::string_view, 6> kServed = {"/", "/status", "/metrics", "/livez", "/readyz", "/startupz"};
     const std::optional<AccessRule> rule = FindAccessRule(path);
     if (!rule.has_value() || std::ranges::find(kServed, path) == kServed.end())
-      return {.status = 404, .body = "served here: / /status /metrics /livez /readyz /startupz\n"};
-    if (const Status allowed = CheckClass(rule->needs, request); !allowed.ok()) {
-      const int status = absl::IsUnauthenticated(allowed) ? 401 : 403;
-      return {.status = status, .body = Concat(std::string(allowed.message()), "\n")};
+      return TextAnswer(404, "served here: / /status /metrics /livez /readyz /startupz\n");
+    if (const Status allowed = CheckClass(rule->needs, head); !allowed.ok()) {
+      return TextAnswer(absl::IsUnauthenticated(allowed) ? 401 : 403, Concat(std::string(allowed.message()), "\n"));
     }
-    if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Text()};
+    if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = {Text()}};
     if (path == "/" || path == "/status") return StatusOfServer(path == "/");
     if (path == "/livez") return Probe(live_, "live");
-    if (path == "/readyz") return Ready(CheckClass(AccessClass::kMetrics, request).ok());
+    if (path == "/readyz") return Ready(CheckClass(AccessClass::kMetrics, head).ok());
     return Probe(started_, "started");
   }
 
   // Under the lock: what is asked goes once there is something else, or nothing, to ask.
-  HttpResponse StatusOfServer(bool page) const {
+  HttpAnswer StatusOfServer(bool page) const {
     const MutexLock lock(mutex_);
     if (status_ == nullptr) return Probe(false, "started");
-    if (page) return {.content_type = "text/html; charset=utf-8", .body = page_};
-    return {.content_type = "application/json", .body = status_()};
+    if (page) return {.content_type = "text/html; charset=utf-8", .body = {page_}};
+    return {.content_type = "application/json", .body = {status_()}};
   }
 
   // `why`: which models are not, and for what reason.
-  HttpResponse Ready(bool why) const {
+  HttpAnswer Ready(bool why) const {
     const MutexLock lock(mutex_);
-    HttpResponse response = Probe(ready_, "ready");
-    if (why) response.body += not_ready_;
-    return response;
+    HttpAnswer answer = Probe(ready_, "ready");
+    if (why) answer.body.push_back(not_ready_);
+    return answer;
   }
 
-  static HttpResponse Probe(bool holds, std::string_view what) {
-    if (holds) return {.body = "ok\n"};
-    return {.status = 503, .body = Concat("not ", what, "\n")};
+  static HttpAnswer Probe(bool holds, std::string_view what) {
+    return holds ? TextAnswer(200, "ok\n") : TextAnswer(503, Concat("not ", what, "\n"));
   }
 
   Clock& clock_;
@@ -144,7 +168,7 @@ class PrometheusMetrics final : public Metrics {
   std::function<std::string()> status_ ABSL_GUARDED_BY(mutex_);
   Activity activity_;
   VersionRecords versions_{registry_, clock_, activity_};
-  std::unique_ptr<HttpListener> listener_;  // last: its threads use all of the above
+  std::unique_ptr<HttpServer> listener_;  // last: its threads use all of the above
 };
 
 }  // namespace

@@ -380,6 +380,25 @@ def test_a_drain_answers_what_is_under_way(repository, start):
     assert server.exit_code() == 0, server.log()
 
 
+def test_connections_that_are_of_age_end_with_an_answer(repository, start):
+    server = start(repository.identity(), *FLAGS, '--connection-age=0.2')
+    with triton.InferenceServerClient(server.rest) as client:
+        array = numpy.zeros((1, 16), numpy.float32)
+
+        def aged():
+            client.infer('identity', [triton_input(array)])  # which connects again, and loses nothing
+            return server.metric('swizzle_connections_ended_total', after='age') >= 3
+        wait_until(aged, 60, 'connections of age')
+    with Connection(server.rest) as connection:
+        headers = {}
+        while headers.get('connection') != 'close':
+            connection.send(request(INFER, VALID))
+            status, headers, _ = connection.answer()
+            assert status == 200
+        assert connection.answer() is None
+    assert server.stop() == 0
+
+
 # ---- Tokens, TLS, curl ----
 
 def test_tls_and_client_certificates(repository, start, tmp_path):
