@@ -101,12 +101,13 @@ TEST_F(LogSettingsTest, WhatIsRefusedIsNamedAndChangesNothing) {
 }
 
 TEST_F(LogSettingsTest, WhatIsTurnedOffIsNotWritten) {
+  InitLogging(LogFormat::kText, LogLevel::kInfo);
   ChangeLogSettings({.info = false});
-  testing::internal::CaptureStdout();  // where the log goes before InitLogging
+  testing::internal::CaptureStderr();
   Log(LogLevel::kInfo, "not to be seen");
   Log(LogLevel::kWarning, "to be seen");
   FlushLog();
-  const std::string written = testing::internal::GetCapturedStdout();
+  const std::string written = testing::internal::GetCapturedStderr();
   EXPECT_THAT(written, HasSubstr("to be seen"));
   EXPECT_THAT(written, Not(HasSubstr("not to be seen")));
 }
