@@ -25,7 +25,7 @@ def installed(tmp_path_factory):
 
 
 def files_of(folder):
-    return sorted(path for path in folder.rglob('*') if path.is_file())
+    return sorted(path for path in folder.rglob('*') if path.is_file() or path.is_symlink())
 
 
 @pytest.fixture(scope='module')
@@ -77,7 +77,7 @@ def test_components_are_apart(tmp_path, installed):
     for component in packages:
         run('cmake', '--install', BUILD, '--prefix', tmp_path / component, '--component', component)
         names += [str(path.relative_to(tmp_path / component)) for path in files_of(tmp_path / component)]
-    assert sorted(names) == [str(path.relative_to(installed)) for path in files_of(installed)]
+    assert sorted(names) == sorted(str(path.relative_to(installed)) for path in files_of(installed))
 
 
 def test_installed_programs_run(installed):
@@ -113,7 +113,7 @@ def linear(tmp_path_factory):
     """A model: [rows, 2] times [[1, 2, 3], [4, 5, 6]]."""
     graph = Graph(17, 0)
     weight = graph.initializer(numpy.arange(1, 7).reshape(2, 3))
-    graph.output(graph.node('MatMul', graph.input(2, name='x'), weight), 'y')
+    graph.output(graph.node('MatMul', [graph.input(2, name='x'), weight]), 'y')
     path = tmp_path_factory.mktemp('model') / 'linear.onnx'
     onnx.save(graph.finish('linear'), path)
     return path
@@ -131,7 +131,8 @@ def test_a_program_uses_the_installed_engine(way, installed, libdir, tmp_path, l
     else:
         program = tmp_path / 'run_model'
         flags = run('pkg-config', '--cflags', '--libs', 'swizzle-engine', env=environment).split()
-        run('g++', '-std=c++20', example / 'run_model.cc', *flags, '-o', program)
+        # ONNX's own library beside it: both have the messages of its schema, and one protobuf.
+        run('g++', '-std=c++20', example / 'run_model.cc', *flags, '-Wl,--no-as-needed', '-lonnx', '-o', program)
     assert run(program, linear, '1', '2', '3', '4', env=environment) == 'y [2,3]: 9 12 15 19 26 33\n'
     refused = subprocess.run([program, linear, '1', '2', '3'], capture_output=True, text=True, timeout=60,
                              env=environment)
@@ -144,9 +145,9 @@ def test_the_engine_brings_no_network_and_shows_nothing_but_itself(libdir):
     needed = run('readelf', '--dynamic', library)
     assert not re.search(r'NEEDED.*(grpc|ssl|crypto|prometheus|boost|spdlog|onnx)', needed)
     symbols = run('nm', '--dynamic', '--demangle', '--defined-only', library).splitlines()
-    shown = {line.split(' ', 2)[2] for line in symbols}
-    names = {'Version', 'UseCudaModule', 'Prune', 'Quantize', 'Pack', 'Model'}
-    assert shown and all(re.search(r'swizzle::engine::(\w+)', name)[1] in names for name in shown)
+    shown = {re.search(r'swizzle::engine::(\w+)', line)[1] for line in symbols}
+    functions = {'Version', 'UseCudaModule', 'Prune', 'Quantize', 'Pack', 'Model'}
+    assert functions <= shown <= functions | {'PruneOptions'}  # whose destructor is inline
 
 
 @pytest.mark.skipif(SANITIZED, reason='the same library')
