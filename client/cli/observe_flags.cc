@@ -1,7 +1,15 @@
 // Flags of models, stats, watch and config.
+#include <algorithm>
+
 #include "client/cli/flags.h"
 
 namespace swizzle::client {
+namespace {
+
+// A call of watch may take no longer: meanwhile Ctrl-C is not looked at.
+constexpr absl::Duration kLongestLook = absl::Seconds(2);
+
+}  // namespace
 
 void AddObservation(CLI::App& app, Command& chosen) {
   AddCommand(app, "models", "The models of the server, with their versions and states", chosen, RunModels);
@@ -15,6 +23,13 @@ void AddObservation(CLI::App& app, Command& chosen) {
   const auto watch = AddCommand(app, "watch", "Shows what all models do, every second, until Ctrl-C", chosen, RunWatch);
   AddSeconds(watch.command, "--interval", watch.options->interval_s, "Seconds between two looks")
       ->capture_default_str();
+  watch.command->callback([options = watch.options, &chosen] {
+    chosen = [options](const ClientOptions& connection, Terminal& terminal) {
+      ClientOptions bounded = connection;
+      bounded.timeout = std::min(bounded.timeout, kLongestLook);
+      return RunWatch(*NewClient(bounded), *options, terminal);
+    };
+  });
   watch.command->add_option("--count", watch.options->count, "End after as many")->type_name("N")->check(IsPositive);
   const auto config =
       AddCommand(app, "config", "What a model is served by: its config.pbtxt, and what was derived", chosen, RunConfig);

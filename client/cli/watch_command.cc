@@ -38,6 +38,11 @@ absl::StatusOr<Look> LookAt(Client& client) {
   return look;
 }
 
+// Whether a server that starts, or is busy, may answer otherwise soon.
+bool MayPass(const absl::Status& status) {
+  return IsUnreachable(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 // Draws over what it drew before, on a terminal; else prints line after line.
 class Display {
  public:
@@ -93,8 +98,8 @@ absl::Status RunWatch(Client& client, const WatchOptions& options, Terminal& ter
   for (int64_t shown = 0; options.count == 0 || shown < options.count;) {
     absl::StatusOr<Look> look = LookAt(client);
     if (!look.ok()) {
-      // What the server refuses it will refuse again; only of one that was there before is it a restart's.
-      if (!IsUnreachable(look.status()) && !absl::IsUnavailable(look.status()) && !before) return look.status();
+      // Whoever refuses the first look will refuse the next; only of one that was there before is it a restart's.
+      if (!before && !MayPass(look.status())) return look.status();
       display.ShowError(look.status());
       ++shown;
     } else if (before) {

@@ -33,7 +33,8 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   std::atomic<bool> ready = true;
-  std::atomic<bool> lists = true;  // models: "echo", ready like the server, and "broken", which failed
+  std::atomic<bool> lists = true;     // models: "echo", ready like the server, and "broken", which failed
+  std::atomic<bool> refuses = false;  // to tell statistics
   std::atomic<int> infer_calls = 0;
   std::atomic<int> order_calls = 0;  // to load and unload
   std::latch slow_started{1};        // counted down when "slow" is called
@@ -116,6 +117,7 @@ class FakeServer final : public inference::GRPCInferenceService::Service {
 
   grpc::Status ModelStatistics(grpc::ServerContext*, const inference::ModelStatisticsRequest* request,
                                inference::ModelStatisticsResponse* response) override {
+    if (refuses) return {grpc::StatusCode::UNAUTHENTICATED, "show a token"};
     if (!request->name().empty() && request->name() != "echo") return Known("");
     auto& echo = *response->add_model_stats();
     const auto calls = static_cast<uint64_t>(infer_calls);

@@ -69,6 +69,13 @@ TEST_F(ObserveTest, WatchWaitsForAServerThatIsNotThere) {
   EXPECT_THAT(out.str(), HasSubstr("no server answers at 127.0.0.1:1"));
 }
 
+TEST_F(ObserveTest, WatchEndsWhereItIsRefused) {
+  server_.refuses = true;
+  const Outcome refused = Run({"watch", "--interval=0.01"});  // and without a count it would go on
+  EXPECT_EQ(refused.code, kExitRefused);
+  EXPECT_EQ(refused.err, "swizzle: show a token\n");
+}
+
 TEST_F(ObserveTest, WatchDrawsOverItselfOnATerminal) {
   std::ostringstream out, err;
   const std::string address = "--address=" + server_.address();
