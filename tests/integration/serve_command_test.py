@@ -115,6 +115,21 @@ def test_text_and_several_models(serve, repository):
     assert '"text"' in models['strings']['curl']
 
 
+def test_names_do_nothing_when_they_are_pasted(serve, repository, tmp_path):
+    """They are of a file that anybody may have written."""
+    ran = tmp_path / 'ran'
+    name = f"x'; touch {ran} #' $(touch {ran}) `touch {ran}` \" \\ %s {{0}}"
+    repository.config('hostile', f'''
+        backend: "identity" max_batch_size: 8
+        input [ {{ name: {json.dumps(name)} data_type: TYPE_FP32 dims: [ 4 ] }} ]
+        output [ {{ name: {json.dumps('y' + name)} data_type: TYPE_FP32 dims: [ 4 ] }} ]''')
+    model, = serve(repository.directory / 'hostile', '-o', 'json').json()['models']
+    assert model['inputs'][0]['name'] == name
+    assert json.loads(pasted('bash', '-c', model['curl']))['outputs'][0]['data'] == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert 'y' + name in pasted(sys.executable, '-c', model['python'])
+    assert not ran.exists()
+
+
 def test_a_server_that_does_not_start_says_why(serve, tmp_path):
     code, said = serve(tmp_path / 'nothing.onnx').ended()
     assert code == 2
