@@ -67,7 +67,7 @@ struct Seen {
 class Observation {
  public:
   Observation(const fallback::Program& program, const RowBatches& batches, Stream& stream,
-              const std::function<void(const std::string&)>& progress)
+              const std::function<Status(const std::string&)>& progress)
       : program_(program), batches_(batches), stream_(stream), progress_(progress) {
     for (const auto& [value, elements] : program.constants()) constants_.insert(value);
     const auto is_constant = [&](int input) { return input == kNoValue || constants_.contains(input); };
@@ -135,7 +135,7 @@ class Observation {
       return Status();
     };
     for (int64_t batch = 0; batch < batches_.size(); ++batch) {
-      progress_(Concat(round, ": batch ", batch + 1, " of ", batches_.size()));
+      SWIZZLE_RETURN_IF_ERROR(progress_(Concat(round, ": batch ", batch + 1, " of ", batches_.size())));
       seen.clear();
       SWIZZLE_RETURN_IF_ERROR(program_.Run(batches_.Batch(batch), stream_, limits, watch).status());
     }
@@ -145,7 +145,7 @@ class Observation {
   const fallback::Program& program_;
   const RowBatches& batches_;
   Stream& stream_;
-  const std::function<void(const std::string&)>& progress_;
+  const std::function<Status(const std::string&)>& progress_;
   std::set<int> constants_, planes_;
   std::map<int, Observer> observers_;  // by value
   std::map<int, Seen> seen_;           // likewise

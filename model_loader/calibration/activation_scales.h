@@ -25,8 +25,8 @@ struct ActivationScale {
 
 struct ScaleChoice {
   ObserverKind observer = ObserverKind::kMinMax;
-  std::function<bool(const std::string&)> skips;     // whether a layer of this name stays real
-  std::function<void(const std::string&)> progress;  // told of each batch of each round
+  std::function<bool(const std::string&)> skips;       // whether a layer of this name stays real
+  std::function<Status(const std::string&)> progress;  // told of each batch of each round; an error ends the work
 };
 
 // Of each value that is rounded (roundings.h), by its name. Those of one scale have one for all of them.

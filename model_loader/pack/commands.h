@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,11 +25,12 @@ namespace swizzle::pack {
 // What the process exits with. Errors of a command, a Status, exit with kBadInput.
 enum class Outcome : int { kOk = 0, kCheckFailed = 1, kBadInput = 2 };
 
-// Results go to `out`; progress goes to `err` where a person is watching it.
+// Results go to `out`; progress goes to `err` where a person is watching it, and line by line to who asked for it.
 struct Terminal {
   std::ostream& out;
   std::ostream& err;
   bool show_progress = false;
+  std::function<bool(std::string_view line)> hear = nullptr;  // false ends the command, with CANCELLED
 };
 
 // Prints what a plan for `model` on this machine looks like: per layer its weight, its kernel and the times of all

@@ -11,6 +11,7 @@
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/format_costs.h"
 #include "model_loader/pack/graph_file.h"
+#include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/seen_values.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
@@ -79,6 +80,21 @@ void PrintSizes(const PackCommand& command, int64_t dense_bytes, int64_t stored_
       << " stored (" << RatioText(dense_bytes, stored_bytes) << " smaller)\n";
 }
 
+StatusOr<RunnableModel> Read(const PackCommand& command, Terminal& terminal) {
+  ProgressLine line(terminal, "");
+  SWIZZLE_RETURN_IF_ERROR(line.Replace("Reading the model ..."));
+  return LoadRunnableModel(command.model);
+}
+
+// A network, or a graph.
+template <typename Content>
+Status Write(const Content& content, const PackCommand& command, Terminal& terminal) {
+  ProgressLine line(terminal, "");
+  SWIZZLE_RETURN_IF_ERROR(line.Replace("Writing the packed model ..."));
+  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
+  return WritePacked(content, command.output);
+}
+
 // A model that runs in regions: whose layers are cut out of its graph where it is served.
 StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
   if (command.format != "auto") {
@@ -95,8 +111,7 @@ StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
     return MakeError(StatusCode::kResourceExhausted, "its weights take ", graph.dense_bytes(),
                      " bytes; readers of packed graphs take at most ", LoadLimits().external_bytes);
   }
-  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  SWIZZLE_RETURN_IF_ERROR(WritePacked(graph, command.output));
+  SWIZZLE_RETURN_IF_ERROR(Write(graph, command, terminal));
   PrintSizes(command, graph.dense_bytes(), graph.stored_bytes(), terminal.out);
   return Outcome::kOk;
 }
@@ -104,7 +119,7 @@ StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
 }  // namespace
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(command.model));
+  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, Read(command, terminal));
   if (const auto* const unplanned = std::get_if<FallbackModel>(&runnable)) {
     if (unplanned->container == "safetensors") {
       return Unimplemented(command.model.string(),
@@ -117,8 +132,7 @@ StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   auto& model = std::get<LoadedModel>(runnable);
   SWIZZLE_ASSIGN_OR_RETURN(const size_t counted, CountZeros(command, model.network));
   const Refusals refusals = ChangeFormats(model.network, command.format);
-  SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  SWIZZLE_RETURN_IF_ERROR(WritePacked(model.network, command.output));
+  SWIZZLE_RETURN_IF_ERROR(Write(model.network, command, terminal));
   const int64_t stored_bytes = model.network.StoredWeightBytes();
   PrintSizes(command, model.network.DenseWeightBytes(), stored_bytes, terminal.out);
   if (!command.calibration.empty()) {

@@ -77,8 +77,7 @@ Status Calibrate(const PruneCommand& command, const fallback::Program& program, 
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(/*threads=*/0));
   ProgressLine line(terminal, "");
   const auto progress = [&](size_t done, const std::string& layer) {
-    line.Replace(Concat("Calibrating layer ", done + 1, " of ", weights.size(), ": ", layer, " ..."));
-    return Status();
+    return line.Replace(Concat("Calibrating layer ", done + 1, " of ", weights.size(), ": ", layer, " ..."));
   };
   const uint64_t key = KeyOf(command, model, archive, pruner.scores());
   folder = KeptFolder(command) / std::to_string(key);
@@ -287,7 +286,7 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
   std::optional<ProgressLine> line;
   if (command.calibration.empty()) {
     line.emplace(terminal, "Reading the model ...");
-    options.progress = [&](const std::string& layer) { line->Replace(Concat("Pruning ", layer, " ...")); };
+    options.progress = [&](const std::string& layer) { return line->Replace(Concat("Pruning ", layer, " ...")); };
   }
   Pruner pruner(std::move(options));
   const bool loaded = IsCheckpoint(command.model) || (IsPacked(command.model) && !HoldsGraph(command.model));

@@ -77,8 +77,8 @@ class Calibration {
     return NetworkRunner::Make(Watched(network, values_), backend, 1, command_.threads);
   }
 
-  void Show(const char* what, size_t batch) {
-    line_.Replace(Concat(what, ": batch ", batch + 1, " of ", data_.batches(), " ..."));
+  Status Show(const char* what, size_t batch) {
+    return line_.Replace(Concat(what, ": batch ", batch + 1, " of ", data_.batches(), " ..."));
   }
 
   template <typename See>
@@ -90,7 +90,7 @@ class Calibration {
       }
     };
     for (size_t batch = 0; batch < data_.batches(); ++batch) {
-      Show(what, batch);
+      SWIZZLE_RETURN_IF_ERROR(Show(what, batch));
       const auto inputs = data_.Batch(batch);
       SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(inputs));
       for (size_t i = 0; i < inputs.size(); ++i) see_rows(network_.inputs[i].value, inputs[i]);
@@ -101,7 +101,7 @@ class Calibration {
 
   Status Compare(NetworkRunner& real, NetworkRunner& rounding) {
     for (size_t batch = 0; batch < data_.batches(); ++batch) {
-      Show("Comparison", batch);
+      SWIZZLE_RETURN_IF_ERROR(Show("Comparison", batch));
       const auto inputs = data_.Batch(batch);
       SWIZZLE_ASSIGN_OR_RETURN(const auto expected, real.Run(inputs));
       SWIZZLE_ASSIGN_OR_RETURN(const auto actual, rounding.Run(inputs));
@@ -265,7 +265,7 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, const Statu
   {
     ProgressLine line(terminal, "");
     const ScaleChoice choice{command.observer, Skips(command),
-                             [&](const std::string& round) { line.Replace(Concat(round, " ...")); }};
+                             [&](const std::string& round) { return line.Replace(Concat(round, " ...")); }};
     SWIZZLE_ASSIGN_OR_RETURN(scales, ChooseActivationScales(*program, inputs, *stream, choice));
   }
   std::map<std::string, RoundedActivation> activations;

@@ -130,7 +130,8 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
                      .elements = elements,
                      .zeros_before = CountZeros(weights),
                      .skipped = Skips(layer.names)};
-  if (options_.progress && !record.skipped) options_.progress(record.name);
+  if (options_.progress && !record.skipped) status_ = options_.progress(record.name);
+  if (!status_.ok()) return;
   const int64_t outputs = layer.shape.empty() ? 0 : layer.outputs_last ? layer.shape.back() : layer.shape.front();
   const bool by_outputs = layer.outputs_last && layer.scores_by_outputs;
   std::vector<float> scores;

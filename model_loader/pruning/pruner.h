@@ -52,8 +52,9 @@ struct PruneOptions {
   GroupLimit limit = {};               // of kNOfM
   double sparsity = 0.0;               // of each layer, 0 to 1; by kNOfM at least what the limit says
   std::vector<std::string> skip = {};  // patterns of names, with * ? and [ ] as in a shell; * also matches a slash
-  std::optional<ScoreFile> scores = std::nullopt;                    // in place of magnitudes
-  std::function<void(const std::string& layer)> progress = nullptr;  // called before each layer that is pruned
+  std::optional<ScoreFile> scores = std::nullopt;  // in place of magnitudes
+  // Called before each layer that is pruned; an error is the pruner's status.
+  std::function<Status(const std::string& layer)> progress = nullptr;
 };
 
 // A layer's weight, as somebody holds it.
@@ -109,7 +110,7 @@ class Pruner {
 
   const std::vector<PruneRecord>& records() const { return records_; }
   NpyArrays scores() const { return options_.scores ? options_.scores->arrays() : NpyArrays(); }
-  const Status& status() const { return status_; }  // the first thing that was wrong with scores
+  const Status& status() const { return status_; }  // the first thing that was wrong with scores, or ended the work
 
   // INVALID_ARGUMENT if there was no layer to prune; if a pattern to skip matched none: most likely it is misspelt, and
   // what it was to save is pruned; or if scores were missing, wrong, or of no weight.

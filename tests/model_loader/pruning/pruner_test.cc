@@ -36,7 +36,10 @@ TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
 
 TEST(Pruner, TellsWhatItPrunes) {
   std::vector<std::string> told;
-  const auto tell = [&](const std::string& layer) { told.push_back(layer); };
+  const auto tell = [&](const std::string& layer) {
+    told.push_back(layer);
+    return Status();
+  };
   Pruner pruner({.sparsity = 0.5, .skip = {"stem"}, .progress = tell});
   std::vector<float> weights = {1.0f, 2.0f};
   for (const char* name : {"stem", "first", "second"}) {
@@ -44,6 +47,19 @@ TEST(Pruner, TellsWhatItPrunes) {
     pruner.Prune({names, {1, 2}}, weights);
   }
   EXPECT_THAT(told, ::testing::ElementsAre("first", "second"));
+}
+
+TEST(Pruner, EndsWhereWhoIsToldWantsIt) {
+  Pruner pruner({.sparsity = 0.5, .progress = [](const std::string& layer) {
+                   return layer == "second" ? Status(StatusCode::kCancelled, "enough") : Status();
+                 }});
+  std::vector<std::vector<float>> weights(3, {1.0f, 2.0f});
+  const std::vector<std::string> names = {"first", "second", "third"};
+  for (size_t i = 0; i < names.size(); ++i) pruner.Prune({std::span(names).subspan(i, 1), {1, 2}}, weights[i]);
+  EXPECT_EQ(pruner.status().message(), "enough");
+  EXPECT_EQ(weights[0][0], 0.0f);
+  EXPECT_EQ(weights[1][0], 1.0f);
+  EXPECT_EQ(weights[2][0], 1.0f);
 }
 
 TEST(Pruner, AMisspeltPatternIsAnError) {
