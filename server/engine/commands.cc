@@ -14,13 +14,13 @@
 namespace swizzle::engine {
 namespace {
 
-StatusOr<std::string> Execute(const std::vector<std::string>& arguments) {
+StatusOr<std::string> Execute(const std::vector<std::string>& arguments, const Progress& progress) {
   std::vector<const char*> argv = {"swizzle-pack"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   const pack::CommandLine line = pack::ParseCommandLine(static_cast<int>(argv.size()), argv.data());
   if (!line.command) return InvalidArgument(line.reason);
   std::ostringstream out, err;
-  pack::Terminal terminal{out, err};
+  pack::Terminal terminal{.out = out, .err = err, .hear = progress};
   SWIZZLE_RETURN_IF_ERROR(
       std::visit([&](const auto& command) { return pack::Execute(command, terminal); }, *line.command));
   return std::move(out).str();
@@ -49,7 +49,7 @@ StatusOr<std::string> Prune(const PruneOptions& options) {
     AddPath("--calibration", options.calibration, arguments);
     AddSkipped(options.skip, arguments);
     arguments.insert(arguments.end(), {"--", options.model.string()});
-    return Execute(arguments);
+    return Execute(arguments, options.progress);
   });
 }
 
@@ -60,7 +60,7 @@ StatusOr<std::string> Quantize(const QuantizeOptions& options) {
     AddPath("--calibration", options.calibration, arguments);
     AddSkipped(options.skip, arguments);
     arguments.insert(arguments.end(), {"--", options.model.string()});
-    return Execute(arguments);
+    return Execute(arguments, options.progress);
   });
 }
 
@@ -69,7 +69,7 @@ StatusOr<std::string> Pack(const PackOptions& options) {
     std::vector<std::string> arguments = {"pack", "--format=" + options.format, Concat("--threads=", options.threads)};
     AddPath("--calibration", options.calibration, arguments);
     arguments.insert(arguments.end(), {"--", options.model.string(), options.output.string()});
-    return Execute(arguments);
+    return Execute(arguments, options.progress);
   });
 }
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -132,6 +133,10 @@ void UseCudaModule(const std::filesystem::path& file);
 // The commands of swizzle-pack, whose page says what each option does. All return the text that the command prints.
 // They write `output`, whose old content stays where one fails, and take long: other threads may run models meanwhile.
 
+// Told of what is done next, a line each, on the thread that called; false ends the work, with CANCELLED. Null: nobody
+// is.
+using Progress = std::function<bool(std::string_view line)>;
+
 struct PruneOptions {
   std::filesystem::path model = {};
   std::filesystem::path output = {};
@@ -142,6 +147,7 @@ struct PruneOptions {
   std::filesystem::path scores = {};       // empty: magnitudes
   std::filesystem::path calibration = {};  // .npz, or a folder of .npy files; empty: weights that stay are as they were
   std::vector<std::string> skip = {};      // patterns of layers' or weights' names
+  Progress progress = nullptr;
 };
 absl::StatusOr<std::string> Prune(const PruneOptions& options);
 
@@ -152,6 +158,7 @@ struct QuantizeOptions {
   std::string observer = "minmax";         // "percentile", "mse"
   std::vector<std::string> skip = {};      // patterns of layers' names
   int threads = 0;
+  Progress progress = nullptr;
 };
 absl::StatusOr<std::string> Quantize(const QuantizeOptions& options);
 
@@ -161,6 +168,7 @@ struct PackOptions {
   std::string format = "auto";             // of sparse weights
   std::filesystem::path calibration = {};  // .npz, or a folder of .npy files: zeros of inputs are kept; empty: none are
   int threads = 0;
+  Progress progress = nullptr;
 };
 absl::StatusOr<std::string> Pack(const PackOptions& options);
 
