@@ -2,8 +2,10 @@
 
 A block of commands, ```sh in Markdown, is run by bash in a folder that looks like a fresh clone after the quick start:
 `deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free ports
-in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on running while those after them run.
-Commands that take very long are asked for their help; kubectl's are held against the manifests.
+in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on running
+while those after them run. Commands that take very long are asked for their help; kubectl's are held against the
+manifests; pip installs a stand-in for the wheel, whose programs are those of this build. Blocks of Python run with the
+build's package.
 """
 
 import contextlib
@@ -13,14 +15,16 @@ import re
 import shlex
 import signal
 import subprocess
+import zipfile
 
 import pytest
 
 import kustomize
 from conftest import ROOT, START_SECONDS, STOP_SECONDS, program, wait_until
+from python_module import needs_module, run_python
 
 PAGES = ['README.md', 'model_loader/pack/README.md']
-LONG_COMMANDS = {'./deploy/build-packages', './deploy/quickstart', './tests/run'}
+LONG_COMMANDS = {'./deploy/build-packages', './deploy/build-wheel', './deploy/quickstart', './tests/run'}
 BLOCK_SECONDS = 300
 
 
@@ -72,6 +76,24 @@ class Clone:
         script(binaries / 'swizzle-server', f'echo $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
         self.client = binaries / 'swizzle'
         script(self.client, f'exec {program("swizzle")} "$@" --http-port=0 --grpc-port=0 --metrics-port=0')
+        self._make_wheel(folder / 'build' / 'wheel', binaries)
+
+    @staticmethod
+    def _make_wheel(folder, binaries):
+        """One whose programs become those of the clone, and that asks for no other package."""
+        folder.mkdir()
+        names = ('swizzle', 'swizzle-server', 'swizzle-pack')
+        module = ''.join(f'def {name.replace("-", "_")}(): os.execv(f"{binaries}/{name}", ["{name}", *sys.argv[1:]])\n'
+                         for name in names)
+        info = 'swizzle_engine-0.dist-info'
+        files = {'swizzle_engine.py': 'import os, sys\n' + module,
+                 f'{info}/METADATA': 'Metadata-Version: 2.1\nName: swizzle-engine\nVersion: 0\n',
+                 f'{info}/WHEEL': 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
+                 f'{info}/entry_points.txt': '[console_scripts]\n' + ''.join(
+                     f'{name} = swizzle_engine:{name.replace("-", "_")}\n' for name in names), f'{info}/RECORD': ''}
+        with zipfile.ZipFile(folder / 'swizzle_engine-0-py3-none-any.whl', 'w') as wheel:
+            for name, text in files.items():
+                wheel.writestr(name, text)
 
     def run(self, block):
         result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder, capture_output=True,
@@ -95,13 +117,15 @@ class Clone:
     @contextlib.contextmanager
     def serving(self, block):
         """Runs a block that ends in a server, which is told to stop in the end and has to end well."""
+        self.ports.unlink(missing_ok=True)  # of another block's
         with open(self.folder / 'server.log', 'wb') as log:
             shell = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder,
                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             wait_until(lambda: self._ready(shell), START_SECONDS, 'the start of the server')
+            server = int(self.pid.read_text())
             yield
-            os.kill(int(self.pid.read_text()), signal.SIGTERM)
+            os.kill(server, signal.SIGTERM)
             assert shell.wait(STOP_SECONDS) == 0, self._log()
         finally:
             if shell.poll() is None:
@@ -152,11 +176,19 @@ def test_every_block_of_commands_runs_as_printed(page, tmp_path):
                 clone.run(block)
 
 
+@needs_module
+def test_every_block_of_python_runs_as_printed():
+    found = blocks('README.md', 'python')
+    assert found
+    for block in found:
+        run_python(block, cwd=ROOT)
+
+
 @pytest.mark.parametrize('page', PAGES)
 def test_every_block_says_what_it_is(page):
     text = (ROOT / page).read_text(encoding='utf-8')
     languages = re.findall(r'^```(.*)$', text, re.MULTILINE)[::2]
-    assert set(languages) <= {'sh', 'text', 'protobuf'}, languages
+    assert set(languages) <= {'sh', 'text', 'protobuf', 'python'}, languages
 
 
 def test_what_a_block_is_for():

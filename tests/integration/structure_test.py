@@ -62,6 +62,7 @@ CONTAINMENT = {
     'prometheus/*': ['server/telemetry/*'],
     'spdlog/*': ['server/*', 'client/*'],
     'CLI/*': ['server/options*', 'client/cli/cli.cc', 'client/cli/*flags*', 'model_loader/pack/options*'],
+    'nanobind/*': ['server/python/*'],
     'nlohmann/*': ['server/*', 'client/*', 'model_loader/*', 'proto/*'],
 }
 

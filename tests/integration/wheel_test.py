@@ -1,0 +1,199 @@
+"""What a wheel is made of, and how one is built. With SWIZZLE_WHEEL=FILE in the environment a wheel that was built is
+installed into an environment of its own, and used as README says.
+"""
+
+import ast
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+
+from conftest import BUILD, ROOT, SHIPPED, SPARSE, run
+from python_module import FOLDER, needs_module, run_python, swizzle_engine
+
+SOURCES = ROOT / 'server/python/swizzle_engine'
+PROJECT = tomllib.loads((ROOT / 'deploy/wheel/pyproject.toml').read_text())
+WHEEL = os.environ.get('SWIZZLE_WHEEL')
+needs_wheel = pytest.mark.skipif(not WHEEL, reason='SWIZZLE_WHEEL names no wheel: a release is built for one by '
+                                                   'deploy/build-wheel, which takes as long as all tests')
+PROGRAMS = ('swizzle', 'swizzle-server', 'swizzle-pack')
+MOST_BYTES = 40 << 20
+
+
+def test_each_file_of_the_package_is_in_it():
+    sources = {path.name for path in SOURCES.iterdir() if path.is_file()}
+    listed = re.search(r'set\(python_files (.*?)\)', (ROOT / 'server/python/CMakeLists.txt').read_text(), re.DOTALL)[1]
+    assert set(listed.split()) == sources
+
+
+@needs_module
+def test_the_component_is_the_package(tmp_path):
+    """Nothing but it, and it is in no installation that does not ask for it (install_test.py)."""
+    run('cmake', '--install', BUILD, '--prefix', tmp_path, '--component', 'python')
+    assert [path.name for path in tmp_path.iterdir()] == ['swizzle_engine']
+    package = tmp_path / 'swizzle_engine'
+    names = {path.name for path in package.iterdir()}
+    module, = package.glob('_engine*.so')
+    assert names == {path.name for path in SOURCES.iterdir() if path.is_file()} | {'bin', 'licenses', module.name}
+    assert {path.name for path in (package / 'bin').iterdir()} == set(PROGRAMS)
+    assert all(path.stat().st_mode & stat.S_IXUSR for path in (package / 'bin').iterdir())
+    licences = {path.stem for path in (package / 'licenses').iterdir()}
+    assert {'LICENSE', 'nanobind', 'libdnnl2'} <= licences or {'LICENSE', 'nanobind', 'libdnnl3.6'} <= licences
+
+
+def test_scripts_are_the_programs():
+    scripts = PROJECT['project']['scripts']
+    assert scripts == {name: f'swizzle_engine.programs:{name.replace("-", "_")}' for name in PROGRAMS}
+    defined = {node.name for node in ast.parse((SOURCES / 'programs.py').read_text()).body
+               if isinstance(node, ast.FunctionDef)}
+    assert {target.rpartition(':')[2] for target in scripts.values()} <= defined
+
+
+@pytest.mark.parametrize('arguments, program', [
+    (['-m', 'swizzle_engine', 'serve', 'a model.onnx', '--flag'], 'swizzle'),
+    (['-c', 'import swizzle_engine.programs as p; p.swizzle_server()', 'serve', 'a model.onnx', '--flag'],
+     'swizzle-server')])
+def test_a_program_takes_the_place_of_python(tmp_path, arguments, program):
+    """It gets the arguments as they are, and finds the others on its PATH."""
+    (tmp_path / 'swizzle_engine/bin').mkdir(parents=True)
+    for path in SOURCES.glob('*.py'):
+        (tmp_path / 'swizzle_engine' / path.name).write_text(path.read_text())
+    file = tmp_path / 'swizzle_engine/bin' / program
+    file.write_text('#!/bin/sh\nprintf "%s\\n" "$$" "${PATH%%:*}" "$@"\n')
+    file.chmod(0o755)
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+                               env={**os.environ, 'PYTHONPATH': str(tmp_path)})
+    said = process.communicate(timeout=60)[0].splitlines()
+    assert process.returncode == 0
+    assert said == [str(process.pid), str(file.parent), 'serve', 'a model.onnx', '--flag']
+
+
+def test_a_package_without_programs_says_so(tmp_path):
+    (tmp_path / 'swizzle_engine').mkdir()
+    for path in SOURCES.glob('*.py'):
+        (tmp_path / 'swizzle_engine' / path.name).write_text(path.read_text())
+    done = subprocess.run([sys.executable, '-m', 'swizzle_engine'], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 1 and 'swizzle is missing in' in done.stderr
+
+
+@needs_module
+def test_programs_of_the_build_run():
+    for name in PROGRAMS:
+        said = run_python(f'import swizzle_engine.programs as p; p.{name.replace("-", "_")}()', '--help').stdout
+        assert name in said and '--help' in said
+
+
+@needs_module
+def test_the_version_is_the_builds():
+    version = re.search(r'project\(swizzle VERSION ([\d.]+)', (ROOT / 'CMakeLists.txt').read_text())[1]
+    assert swizzle_engine.__version__ == version
+    settings, = PROJECT['tool']['dynamic-metadata']
+    file = ROOT / 'deploy/wheel' / settings['input']
+    assert re.search(settings['regex'], file.read_text())['value'] == version
+
+
+def stub_names(body):
+    return {node.name: node for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+
+
+@needs_module
+def test_the_modules_stubs_name_what_it_has():
+    module = swizzle_engine.model._engine if hasattr(swizzle_engine, 'model') else __import__(
+        'swizzle_engine._engine', fromlist=['_engine'])
+    stubs = stub_names(ast.parse((SOURCES / '_engine.pyi').read_text()).body)
+    assert set(stubs) == {name for name in dir(module) if not name.startswith('_')}
+    for name, node in stubs.items():
+        if isinstance(node, ast.ClassDef):
+            own = {each for each in vars(getattr(module, name)) if not each.startswith('_')}
+            assert set(stub_names(node.body)) - {'__init__'} == own, name
+
+
+def test_the_packages_stubs_name_what_it_has():
+    listed = ast.parse((SOURCES / '__init__.pyi').read_text()).body
+    names = {alias.asname for node in listed if isinstance(node, ast.ImportFrom) for alias in node.names}
+    exported = re.search(r'__all__ = \[(.*?)\]', (SOURCES / '__init__.py').read_text())[1]
+    assert names | {'__version__'} == set(re.findall(r'\w+', exported))
+
+
+def test_what_building_takes_is_pinned():
+    command = (ROOT / 'deploy/build-wheel').read_text()
+    tools = re.search(r"'\^\((\S+)\)=='", command)[1].split('|')
+    pins = (ROOT / 'tests/requirements.txt').read_text()
+    for tool in tools:
+        assert re.search(rf'^{re.escape(tool)}==\d', pins, re.MULTILINE), tool
+    required = {re.match(r'[\w-]+', each)[0] for each in PROJECT['build-system']['requires']}
+    assert required <= set(tools)
+
+
+@pytest.mark.parametrize('arguments, message', (
+    (('--fast',), "unknown argument '--fast'"),
+    (('--jobs=none',), '--jobs needs a number'),
+    (('--python=no-such-python',), "there is no program 'no-such-python'"),
+))
+def test_the_command_refuses_what_it_does_not_know(arguments, message):
+    done = subprocess.run([ROOT / 'deploy/build-wheel', *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and message in done.stderr
+
+
+def test_the_command_says_what_it_does():
+    said = run(ROOT / 'deploy/build-wheel', '--help')
+    assert said.startswith('Usage: deploy/build-wheel') and '--python=PROGRAM' in said
+
+
+@pytest.fixture(scope='module')
+def environment(tmp_path_factory):
+    """A fresh environment with the wheel, and what it asks for, installed."""
+    folder = tmp_path_factory.mktemp('environment')
+    run(sys.executable, '-m', 'venv', folder)
+    run(folder / 'bin/python', '-m', 'pip', 'install', '--quiet', WHEEL)
+    return folder
+
+
+@needs_wheel
+def test_the_wheel_is_small_and_needs_nothing_but_glibc():
+    assert pathlib.Path(WHEEL).stat().st_size <= MOST_BYTES
+    assert re.search(r'-manylinux_2_3\d_x86_64\.whl$', WHEEL)
+    names = zipfile.ZipFile(WHEEL).namelist()
+    for library in ('dnnl', 'protobuf', 'grpc', 'hwy'):
+        assert any(re.match(rf'swizzle_engine\.libs/lib{library}', name) for name in names), library
+    assert not any(name.endswith('.pc') or '/include/' in name for name in names)
+
+
+@needs_wheel
+def test_the_wheel_runs_a_model(environment, tmp_path):
+    script = '''
+import sys, numpy, swizzle_engine
+model = swizzle_engine.Model(sys.argv[1])
+print({name: array.shape for name, array in model(numpy.zeros((2, 1, 28, 28), numpy.float32)).items()})
+print(model.inspect())
+print(swizzle_engine.__file__)
+'''
+    said = run(environment / 'bin/python', '-c', script, SHIPPED / f'{SPARSE}.onnx', cwd=tmp_path)
+    assert '(2, 10)' in said and str(environment) in said and str(FOLDER) not in said
+
+
+@needs_wheel
+def test_the_wheels_programs_serve(environment, tmp_path):
+    from conftest import START_SECONDS, STOP_SECONDS, wait_until
+    import json
+    ports = tmp_path / 'ports.json'
+    server = subprocess.Popen([environment / 'bin/swizzle-server', f'--model={SHIPPED / SPARSE}.onnx,name=fashion',
+                               '--grpc-address=127.0.0.1:0', '--metrics-address=127.0.0.1:0',
+                               f'--port-file={ports}', '--tuning-budget=0'], stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: ports.exists() and ports.read_text(), START_SECONDS, 'the start of the server')
+        address = f'--address=127.0.0.1:{json.loads(ports.read_text())["grpc"]}'
+        run(environment / 'bin/swizzle', address, 'health', 'fashion', f'--wait={START_SECONDS}')
+        assert '20 requests' in run(environment / 'bin/swizzle', address, 'bench', 'fashion', '--requests=20')
+        server.terminate()
+        assert server.wait(STOP_SECONDS) == 0
+    finally:
+        server.kill()
+        server.wait(STOP_SECONDS)
