@@ -44,7 +44,10 @@ void AddConcurrency(CLI::App* command, int& concurrency) {
 }
 
 CLI::Option* AddBatch(CLI::App* command, int64_t& batch, const char* description) {
-  return command->add_option("--batch", batch, description)->type_name("N")->capture_default_str()->check(IsPositive);
+  return command->add_option("-b,--batch", batch, description)
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(IsPositive);
 }
 
 void AddWarmup(CLI::App* command, int64_t& warmup) {
