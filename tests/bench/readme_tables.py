@@ -1,6 +1,6 @@
-"""The tables of figures in README.md and the PERFORMANCE.md pages, and their plots, made from what tests/gpu/run and
-tests/bench/whole_models.py kept, and of what kept_tables.py holds: `python tests/bench/readme_tables.py` writes them,
-with --keep after it has taken up tables that were typed into the pages."""
+"""The tables of figures in README.md, deploy/README.md and the PERFORMANCE.md pages, and their plots, made from what
+tests/gpu/run, tests/bench/whole_models.py and others kept, and of what kept_tables.py holds: `python
+tests/bench/readme_tables.py` writes them, with --keep after it has taken up tables that were typed into the pages."""
 
 import pathlib
 import re
@@ -14,6 +14,7 @@ import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
 from any_graph_tables import any_graph_gpu_table, any_graph_int8_table  # noqa: E402
 from pattern_tables import gaps_table, longer_table, patterns_table  # noqa: E402
+from scale_out_tables import scale_out_table  # noqa: E402
 from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
 
 NAMES = speed_plot.NAMES
@@ -376,6 +377,7 @@ PAGES = {
     'model_loader/pack/README.md': {'one shot': one_shot_table},
     'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table,
                                   'longer trainings': longer_table},
+    'deploy/README.md': {'scale out': scale_out_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table, 'quantized': any_graph_int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table, 'served figures': served_table,

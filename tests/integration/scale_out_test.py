@@ -6,10 +6,10 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from conftest import program
+from conftest import ROOT, program, wait_until
 
 import traffic
-from balanced_clients import CppClients, PythonClients
+from balanced_clients import BALANCE, RETRY, CppClients, PythonClients
 from replicas import Replicas, envoy, nginx
 from scale_out import AGEING, ENVOY, EVENTS, FLAGS, NGINX, through
 
@@ -99,6 +99,22 @@ def test_nothing_is_noticed_behind_a_proxy(event, proxy):
             clients.wait_for(100)
             EVENTS[event](replicas, clients)
     expect_none_failed(clients)
+
+
+def test_what_the_page_tells_python_is_what_was_tried():
+    code = (ROOT / 'deploy/README.md').read_text().split('```python\n')[1].split('```')[0]
+    with Replicas(program('swizzle-server'), *FLAGS) as replicas:
+        said = {}
+        exec(code.replace('dns:///swizzle-headless.swizzle:8001', replicas.target), said)
+        with said['channel'] as channel:
+            call = channel.unary_unary(traffic.METHOD)
+
+            def all_are_asked():
+                call(traffic.zeros(), timeout=300)
+                return all(replica.metric('swizzle_requests_total', code='OK') > 0 for replica in replicas.running)
+
+            wait_until(all_are_asked, 120, 'a call to each')
+    assert said['config'] == {**BALANCE, **RETRY}
 
 
 def test_streams_go_through_a_proxy(proxy):
