@@ -1,6 +1,6 @@
 """What one connection may do to a server: attacks, one after another, each on a single connection for some seconds,
-while another client asks the same server, and its memory is watched. Attacks on handshakes of TLS
-(hostile_handshakes.py) are made on many connections.
+while another client asks the same server, probes do, and its memory is watched. Attacks on handshakes of TLS
+(hostile_handshakes.py) and some of those over HTTP (http_attacks.py) are made on many connections.
 
     python3 tests/bench/hostile_client.py build/dev/bin/swizzle-server --seconds=60 --memory-mib=2048
 
@@ -19,9 +19,11 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 import grpc
 
+import http_attacks
 import stream_attacks
 import traffic
 from hostile_handshakes import HANDSHAKES
@@ -33,6 +35,7 @@ from certificates import Authority  # noqa: E402
 
 # With all that a server may be asked for.
 FLAGS = ('--model-control=explicit', '--load-model=*', '--control-address=127.0.0.1:0', '--allow-load-overrides',
+         '--http-address=127.0.0.1:0', '--http-control-address=127.0.0.1:0',
          f'--shared-memory-prefix={stream_attacks.PREFIX}')
 
 
@@ -179,7 +182,9 @@ def pings_and_settings(port, stop):
 
 ATTACKS = [gzip_bombs, small_gzip_bombs, amplification, packed_varints, unfinished_messages, announced_gigabytes,
            many_streams, streams_without_settings, huge_metadata, slow_reads, closed_ears, rapid_reset,
-           large_requests, orders, pings_and_settings, *stream_attacks.ATTACKS]
+           large_requests, orders, pings_and_settings, *stream_attacks.ATTACKS, *http_attacks.ATTACKS]
+# Where they are made, if not at gRPC's address for clients.
+PLACES = {'control': stream_attacks.OPERATORS, **http_attacks.PLACES}
 
 
 def attack(name, port, stop):
@@ -222,6 +227,14 @@ class Victim:
                 self.errors[error.code().name] = self.errors.get(error.code().name, 0) + 1
             stop.wait(0.005)
 
+    def probe(self, port):
+        """As a kubelet does."""
+        try:
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/livez', timeout=5) as answer:
+                answer.read()
+        except OSError:
+            self.errors['PROBE'] = self.errors.get('PROBE', 0) + 1
+
     def quantile(self, q):
         ordered = sorted(self.milliseconds)
         return ordered[int(q * (len(ordered) - 1))] if ordered else float('inf')
@@ -237,7 +250,7 @@ def suffer(server, name, seconds):
     stop = threading.Event()
     victim = Victim(server, traffic.zeros(**SENT.get(name, {})))
     made = []
-    port = server.ports['control' if name in stream_attacks.OPERATORS else 'grpc']
+    port = server.ports[next((place for place, attacks in PLACES.items() if name in attacks), 'grpc')]
     threads = [threading.Thread(target=victim.run, args=(stop,)),
                threading.Thread(target=lambda: made.append(attack(name, port, stop)))]
     for thread in threads:
@@ -245,6 +258,7 @@ def suffer(server, name, seconds):
     most, end = 0.0, time.monotonic() + seconds
     while time.monotonic() < end and server.process.poll() is None:
         most = max(most, resident_mib(server.process.pid))
+        victim.probe(server.ports['metrics'])
         time.sleep(0.05)
     stop.set()
     for thread in threads:

@@ -208,12 +208,27 @@ def write_checkpoints(files, whole):
             (whole / folder.name).write_bytes((folder / 'config.json').read_bytes() + b'\0' + content)
 
 
+def posted(path, body):
+    return b'POST /v2/%s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s' % (path.encode(), len(body), body)
+
+
 HTTP = {
     'metrics': b'GET /metrics HTTP/1.1\r\nHost: localhost:8002\r\nAccept: */*\r\n\r\n',
-    'query': b'HEAD /readyz?verbose=1 HTTP/1.0\r\n\r\n',
+    'query': b'HEAD /v2/health/ready?verbose=1 HTTP/1.0\r\n\r\n',
     'post': b'POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc',
     'short': b'GET',
-    'long': b'GET /' + b'a' * 9000 + b' HTTP/1.1\r\n\r\n',
+    'long': b'GET /' + b'a' * 1100 + b' HTTP/1.1\r\n\r\n',
+    'chunks': b'POST /v2/logging HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\n{"a\r\n4\r\n": 1\r\n1\r\n}'
+              b'\r\n0\r\nA: b\r\n\r\n',
+    'expects': b'POST /v2/logging HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}',
+    'several': posted('models/m/versions/1/infer', b'{}') + b'GET /v2 HTTP/1.1\r\nConnection: close\r\n\r\n',
+    'load': posted('repository/models/m/load', b'{"parameters": {"config": "{}", "file:1/model.onnx": "QUJD", "n": -1}}'),
+    'unload': posted('repository/models/a%20b/unload', b'{"x": [1], "parameters": {"unload_dependents": true}}'),
+    'log': posted('logging', b'{"log_info": true, "log_verbose_level": 1, "log_format": "default"}'),
+    'trace': posted('trace/setting', b'{"trace_level": ["OFF"], "trace_rate": "7", "trace_count": null}'),
+    'region': posted('systemsharedmemory/region/r/register', b'{"key": "/k", "offset": 0, "byte_size": 64}'),
+    'device': posted('cudasharedmemory/region/r/register',
+                     b'{"raw_handle": {"b64": "QUJD"}, "device_id": 0, "byte_size": 64}'),
 }
 
 

@@ -22,6 +22,7 @@ def test_the_server_answers_others(server, attack):
     victim, most, made = hostile_client.suffer(server, attack, 2)
     assert made, 'the attack failed, or did not end'
     assert victim.milliseconds
+    assert 'swizzle_build_info' in server.metrics(), 'metrics are still there'
     if SANITIZED:  # they need memory of their own, and time
         return
     assert not victim.errors, 'calls of the other client that failed'
