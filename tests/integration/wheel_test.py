@@ -180,6 +180,21 @@ print(swizzle_engine.__file__)
 
 
 @needs_wheel
+def test_the_wheel_takes_nothing_else_of_the_machine(environment, tmp_path):
+    """But what every Linux of its kind has, and what Python itself brings."""
+    script = '''
+import sys, numpy, swizzle_engine
+before = {line.split()[-1] for line in open('/proc/self/maps') if '.so' in line}
+swizzle_engine.Model(sys.argv[1])(numpy.zeros((1, 1, 28, 28), numpy.float32))
+print(*({line.split()[-1] for line in open('/proc/self/maps') if '.so' in line} - before), sep='\\n')
+'''
+    taken = run(environment / 'bin/python', '-c', script, SHIPPED / f'{SPARSE}.onnx', cwd=tmp_path).split()
+    assert any('/swizzle_engine.libs/' in path for path in taken)
+    usual = re.compile(r'/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z|ffi|crypto|ssl))\.so|/lib-dynload/')
+    assert not [path for path in taken if str(environment) not in path and not usual.search(path)]
+
+
+@needs_wheel
 def test_the_wheels_programs_serve(environment, tmp_path):
     from conftest import START_SECONDS, STOP_SECONDS, wait_until
     import json

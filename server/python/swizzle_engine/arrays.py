@@ -14,8 +14,8 @@ _DATATYPES = {numpy.dtype(code): datatype for datatype, code in _DTYPES.items() 
 def to_elements(name: str, datatype: str, value: Any) -> tuple[str, tuple[int, ...], Any]:
     """(datatype, shape, bytes) of the value of an input of that datatype: elements one after the other, little-endian.
 
-    Arrays keep their type, so that the engine refuses a wrong one. Numbers become elements of the input's type if it has
-    them: a number that would be cut off is refused.
+    Arrays keep their type, so that the engine refuses a wrong one. Numbers become elements of the input's type if it
+    has them: a number that would be cut off is refused.
     """
     if datatype == 'BYTES':
         return _strings(name, value)

@@ -1,7 +1,7 @@
 """Model files made of others: what the program swizzle-pack does, as functions.
 
-They return the text that the command prints. What is at `output` stays as it was if they fail. `progress` is called with
-a line of text now and then; to raise in it, or Ctrl-C, ends the work.
+They return the text that the command prints. What is at `output` stays as it was if they fail. `progress` is called
+with a line of text now and then; to raise in it, or Ctrl-C, ends the work.
 """
 
 import os

@@ -8,8 +8,8 @@ from typing import Any
 
 
 class Report:
-    """Layers, their zeros, the kernels that compute them, and the times of those that do not: as text when printed, as a
-    dict, and as a page with pictures in a notebook."""
+    """Layers, their zeros, the kernels that compute them, and the times of those that do not: as text when printed, as
+    a dict, and as a page with pictures in a notebook."""
 
     def __init__(self, text: Callable[[], str], json_text: Callable[[], str], page: Callable[[], str]):
         self._text, self._json, self._page = (functools.cache(part) for part in (text, json_text, page))
