@@ -1,5 +1,5 @@
-"""The page README.md beside this, its plots and the table in the project's README, from what the programs of this folder
-wrote into results/: `python tests/bench/seeds/make_page.py`."""
+"""The page README.md beside this and its plots, from what the programs of this folder wrote into results/:
+`python tests/bench/seeds/make_page.py`."""
 
 import collections
 import json
@@ -11,7 +11,6 @@ import sys
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent))
 
 import kept_tables  # noqa: E402
@@ -329,7 +328,9 @@ def page():
         'whole numbers in 16 rows to the bit. Dual-side\'s unfolding and convolutions are timed alone: '
         '`tests/kernels/cuda/bitmap_test.cc` checks them. Baselines are of the same run: the fastest of cuBLASLt\'s '
         'heuristics or cuBLAS, and the fastest of cuSPARSE\'s algorithms. '
-        '`make_page.py` writes this page.', 120, break_long_words=False, break_on_hyphens=False), '']
+        '`make_page.py` writes this page.', 120, break_long_words=False, break_on_hyphens=False), '', textwrap.fill(
+        'In short (theirs: their algorithm, rewritten; by percent of zeros, or of how many widths and percents):', 120),
+            '', summary(), '']
     return '\n'.join(head + [line for seed in SEEDS for line in section(*seed)]).rstrip() + '\n'
 
 
@@ -388,19 +389,10 @@ def summary():
     return kept_tables.markdown(('system', 'on', *OUTCOMES), list(summary_rows()))
 
 
-def with_summary(text):
-    """The project's README with its table as it would be written now."""
-    place = re.compile(r'(<!-- five papers: [^\n]*-->\n).*?(<!-- end of five papers -->)', re.DOTALL)
-    assert place.search(text), 'README.md has no place for the table'
-    return place.sub(lambda found: found.group(1) + summary() + '\n' + found.group(2), text)
-
-
 def main():
     (HERE / 'README.md').write_text(page(), encoding='utf-8')
     for name, drawn in plots().items():
         (HERE / name).write_text(drawn, encoding='utf-8')
-    readme = ROOT / 'README.md'
-    readme.write_text(with_summary(readme.read_text(encoding='utf-8')), encoding='utf-8')
 
 
 if __name__ == '__main__':
