@@ -154,8 +154,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // Of all layers, by as many threads as the plan has: nothing else takes so long before a model is ready. A device's
-  // are copied to it by one. Layers that read one weight share its form.
+  // Of all layers, by as many threads as the plan has, or as was asked for: nothing else takes so long before a model
+  // is ready. A device's are copied to it by one. Layers that read one weight share its form.
   Status PrepareCommonForms() {
     const std::vector<size_t> first = FirstOfAlike(network_);
     std::atomic<size_t> next = 0;
@@ -172,7 +172,8 @@ class Planner {
       }
     };
     std::vector<std::future<void>> others;
-    const int threads = HasHostMemory(backend_) ? std::min(settings_.threads, static_cast<int>(candidates_.size())) : 1;
+    const int most = options_.preparing_threads > 0 ? options_.preparing_threads : settings_.threads;
+    const int threads = HasHostMemory(backend_) ? std::min(most, static_cast<int>(candidates_.size())) : 1;
     try {
       for (int i = 1; i < threads; ++i) others.push_back(std::async(std::launch::async, work));
     } catch (const std::system_error&) {  // there are no more threads

@@ -31,6 +31,7 @@ struct PlanOptions {
   // always the usual ones.
   std::vector<int64_t> measured_batches = {};
   int threads = 0;                            // of the streams it will run on; 0: all available
+  int preparing_threads = 0;                  // that prepare the host's weights; 0: as many
   Precision precision = Precision::kFloat32;  // the CPU has FP32 and BF16 (IsOfCpu)
   bool dense_only = false;                    // leaves sparse kernels out, for comparisons
   // For all that is measured, weights that are prepared for it included; it is passed by one layer's least runs at

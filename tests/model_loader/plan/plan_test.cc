@@ -292,6 +292,18 @@ TEST(PlanTest, TellsOfEachLayerThatIsPrepared) {
   EXPECT_EQ(done, expected);
 }
 
+TEST(PlanTest, WeightsArePreparedByAsManyThreadsAsWereAskedFor) {
+  const auto backend = NewCpuBackend();
+  PlanOptions options = FastOptions();
+  options.tuning_budget = absl::ZeroDuration();
+  options.threads = 4;
+  options.preparing_threads = 1;
+  std::set<std::thread::id> preparing;
+  options.progress = [&](const PlanProgress&) { preparing.insert(std::this_thread::get_id()); };
+  ASSERT_NE(MustPlan(MakeRandomNetwork({}), *backend, options), nullptr);
+  EXPECT_EQ(preparing, std::set{std::this_thread::get_id()});
+}
+
 bool start_no_more = false;
 std::unique_ptr<NoMoreThreads> no_more_threads;
 
