@@ -181,7 +181,7 @@ class Client {
   virtual absl::Status UnloadModel(const std::string& model) = 0;
   virtual absl::StatusOr<ServerMetadata> GetServerMetadata() = 0;
   virtual absl::StatusOr<ModelMetadata> GetModelMetadata(const std::string& model, const std::string& version = "") = 0;
-  // Of all models that serve, in all their versions, or of those that are named.
+  // Counts all models that serve, in all their versions, or those that are named.
   virtual absl::StatusOr<std::vector<ModelStatistics>> GetStatistics(const std::string& model = "",
                                                                      const std::string& version = "") = 0;
   virtual absl::StatusOr<ModelConfig> GetModelConfig(const std::string& model, const std::string& version = "") = 0;

@@ -71,7 +71,7 @@ int64_t BytesOf(const InferRequest& request) {
   return bytes;
 }
 
-// Of all versions together, for the request does not say which it asks.
+// Adds up all versions, for the request does not say which it asks.
 absl::StatusOr<ModelStatistics> StatisticsOf(Client& client, const std::string& model) {
   const absl::StatusOr<std::vector<ModelStatistics>> versions = client.GetStatistics(model);
   if (!versions.ok()) return versions.status();

@@ -43,7 +43,7 @@ struct PlanOptions {
 absl::StatusOr<std::vector<InputPlan>> PlanInputs(const ModelMetadata& metadata, const PlanOptions& options,
                                                   bool strings = false);
 
-// The same for the same seed. Each string is "text". A usage error where an input would be too large.
+// Inputs are the same for the same seed; each string is "text". It is a usage error where one would be too large.
 absl::StatusOr<std::vector<Tensor>> DrawInputs(const std::vector<InputPlan>& plans, uint64_t seed);
 
 }  // namespace swizzle::client

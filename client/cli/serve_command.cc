@@ -57,7 +57,7 @@ std::optional<Ports> ReadPorts(const std::string& file) {
   return Ports{json["grpc"].get<int>(), json.value("http", 0), json["metrics"].get<int>()};
 }
 
-// Those that listen everywhere, or on this machine alone, are called by this name.
+// What listens everywhere, or on this machine alone, is called localhost.
 std::string NameOf(const std::string& host) {
   return host == "0.0.0.0" || host == "::" || host == "127.0.0.1" ? "localhost" : host;
 }

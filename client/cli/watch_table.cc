@@ -31,7 +31,7 @@ const ModelStatistics* Find(const std::vector<ModelStatistics>& models, const Li
   return nullptr;
 }
 
-// Of as many letters, not bytes, which UTF-8 has more of.
+// The text is cut after so many letters, not bytes, of which UTF-8 has more.
 std::string Cut(const std::string& text, size_t letters) {
   size_t count = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -26,7 +26,7 @@ fs::path NamedModule() {
   return named_module;
 }
 
-// Of the library that this is part of; of the program, where it is part of that.
+// The folder is that of the library that this is part of, or of the program, where it is part of that.
 fs::path FolderOfThis() {
   Dl_info info;
   std::error_code ignored;
