@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model_loader/fallback/load.h"
+#include "model_loader/network/shared_weights.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/packed/packed_reader.h"
 #include "model_loader/passes/lower.h"
@@ -43,6 +44,9 @@ bool IsPacked(const std::filesystem::path& file) { return file.extension() == ".
 StatusOr<PackedModel> ReadPackedFile(const std::filesystem::path& file) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxPackedBytes));
   StatusOr<PackedModel> model = ReadPackedModel(bytes);
+  if (auto* const network = model.ok() ? std::get_if<Network>(&*model) : nullptr) {
+    ShareWeights(*network);  // files before version 6 have them once for each layer
+  }
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }

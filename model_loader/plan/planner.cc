@@ -379,9 +379,6 @@ StatusOr<std::shared_ptr<const Plan>> MakePlan(Network network, Backend& backend
   return MakePlan(materials, backend, options);
 }
 
-PlanMaterials::PlanMaterials(Network of) : network(std::move(of)) {
-  FuseLayers(network);
-  ShareWeights(network);
-}
+PlanMaterials::PlanMaterials(Network of) : network(std::move(of)) { FuseLayers(network); }
 
 }  // namespace swizzle

@@ -5,6 +5,8 @@
 #include "gtest/gtest.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/packed/packed_graph.h"
+#include "model_loader/packed/packed_writer.h"
+#include "tests/support/network_builder.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -130,6 +132,24 @@ TEST(ReadFileTest, ReadsWholeFilesWithinTheLimit) {
   EXPECT_THAT(ReadFile(file, 2), IsError(StatusCode::kResourceExhausted, "3 bytes; the limit is 2"));
   Write(file, {});
   EXPECT_THAT(ReadFile(file, 0), IsOk());
+}
+
+// As those that were packed before weights could be shared.
+TEST(LoaderTest, LayersOfPackedFilesShareWeights) {
+  testing::NetworkBuilder b(1, 0);
+  const int x = b.Value("x", 8);
+  const int y = b.Linear(b.Linear(x, 8, 0.5), 8, 0.5);
+  const std::vector<NetworkPort> inputs = {b.Port(x, "x")}, outputs = {b.Port(y, "y")};
+  Network network = b.Finish();
+  network.inputs = inputs;
+  network.outputs = outputs;
+  network.weights[1] = network.weights[0];
+  const TemporaryFolder folder;
+  ASSERT_THAT(WritePacked(network, folder / "m.swz"), IsOk());
+  const auto loaded = LoadModel(folder / "m.swz");
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_EQ(loaded->network.weights.size(), 1u);
+  EXPECT_EQ(loaded->network.layers[1].weight, loaded->network.layers[0].weight);
 }
 
 }  // namespace
