@@ -41,9 +41,9 @@ namespace {
 // their slowest wait 1.7 times as long; where processors are free, it is as fast.
 constexpr int kNice = 10;
 // And it computes on one thread. By all of 16 processors a reload of 100 MB took 2.8 s instead of 3.2 s, but another
-// model's p99 was 1.5 times as long as without reloads, not 1.2 times: a plan waits for its slowest thread. At the
-// priority that is taken when nothing else wants the processor it was 1.2 times as well, and 3.6 s; under full load,
-// such a load might not end.
+// model's p99 was 1.5 to 1.6 times as long as without reloads, not 1.2 to 1.3 times: a plan waits for its slowest
+// thread. At the priority that is taken when nothing else wants the processor it was 1.2 times, and 3.6 s; under full
+// load, such a load might not end.
 constexpr int kThreadsAside = 1;
 
 bool WantsGpu(const inference::ModelConfig& config) {
