@@ -17,15 +17,10 @@
 namespace swizzle::fallback {
 namespace {
 
-// Inputs that say by their elements how large a result is, which may go by the batch.
-struct SizeInput {
-  std::string_view op;
-  size_t input;
-};
-constexpr SizeInput kSizeInputs[] = {{"ConstantOfShape", 0}, {"Expand", 1}, {"Reshape", 1}, {"Resize", 3}, {"Tile", 1}};
-
-bool SaysSizes(std::string_view op, size_t input) {
-  return std::ranges::any_of(kSizeInputs, [&](const SizeInput& each) { return each.op == op && each.input == input; });
+// Whether the input says by its elements how large a result is, which may go by the batch.
+bool SaysSizes(const Node& node, size_t input) {
+  const OperatorFacts facts = FactsOf(node.domain, node.op);
+  return facts.DecidesSizes(input) && facts.IsSetting(input);
 }
 
 // What a Constant node says of itself, by the attributes that it has of integers.
@@ -105,7 +100,7 @@ class Proof {
     if (auto constant = node.op == "Constant" ? ConstantOf(node) : std::nullopt) return *std::move(constant);
     if (auto list = ComputedList(inputs); list && output == 0) return *std::move(list);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (inputs.In(i).HasBatchElements() && !SaysSizes(node.op, i)) return {};
+      if (inputs.In(i).HasBatchElements() && !SaysSizes(node, i)) return {};
     }
     auto shape = ResultShape(inputs, FindOnnxOperator(node.domain, node.op)->fallback.rows, output);
     if (!goes_by_batch) return BatchFact::OfShape(std::move(shape));  // of what is shared all is

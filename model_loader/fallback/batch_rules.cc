@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/equation.h"
 #include "model_loader/semantics/slices.h"
@@ -81,13 +82,6 @@ void SetPlanes(const NodeFacts& node, const Extents& x, Extents& result) {
   }
 }
 
-bool KeepsShape(std::string_view op) {
-  constexpr std::string_view kOps[] = {
-      "BatchNormalization", "CastLike",      "Clip", "Dropout", "GroupNormalization", "InstanceNormalization", "LRN",
-      "QLinearLeakyRelu",   "QLinearSigmoid"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
-}
-
 // Of an operator that makes row i, of dimension 0, of row i of input 0.
 Result OfFirstInput(const NodeFacts& node, size_t output) {
   const Extents* const x = node.ShapeOf(0);
@@ -97,7 +91,7 @@ Result OfFirstInput(const NodeFacts& node, size_t output) {
     return std::nullopt;  // MaxPool's indices count from the start of the batch
   }
   if (output > 0 && op != "MaxPool" && op != "Dropout") return std::nullopt;
-  if (KeepsShape(op)) return *x;
+  if (FactsOf(node.node().domain, op).KeepsShape()) return *x;
   Extents result(x->size());
   if (result.empty()) return result;
   result[0] = x->front();

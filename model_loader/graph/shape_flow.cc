@@ -20,7 +20,7 @@ bool AnyOf(const Flags& flags, const std::vector<int>& values) {
 // Results of a node whose operator nobody knows depend on whatever it is given, and on more than that.
 bool ResultsDepend(const Node& node, const Flags& elements) {
   const OnnxOperator* const row = FindOnnxOperator(node.domain, node.op);
-  return row == nullptr || (row->elements.DecidesResults() && AnyOf(elements, node.inputs));
+  return row == nullptr || (row->facts.DecidesResults() && AnyOf(elements, node.inputs));
 }
 
 void MarkResults(const Node& node, Flags& elements) {
@@ -35,7 +35,7 @@ bool SizesDepend(const Node& node, const Flags& elements) {
   if (row == nullptr) return true;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int input = node.inputs[i];
-    if (input != kNoValue && elements[static_cast<size_t>(input)] && row->elements.DecidesSizes(i)) return true;
+    if (input != kNoValue && elements[static_cast<size_t>(input)] && row->facts.DecidesSizes(i)) return true;
   }
   return false;
 }
@@ -80,10 +80,7 @@ Flags InputsOf(const Graph& graph) {
 
 }  // namespace
 
-bool ReadsShapesAlone(const Node& node) {
-  const OnnxOperator* const row = FindOnnxOperator(node.domain, node.op);
-  return row != nullptr && !row->elements.DecidesResults();
-}
+bool ReadsShapesAlone(const Node& node) { return !FactsOf(node.domain, node.op).DecidesResults(); }
 
 std::vector<bool> GoByElements(const Graph& graph) {
   Flags elements = InputsOf(graph);

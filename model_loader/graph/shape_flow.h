@@ -1,5 +1,5 @@
 // What of a graph goes by the elements of its inputs, and what by their shapes alone: by what the operator table says
-// of each operator (ElementUse). What it doesn't list is taken to go by all.
+// of each operator (OperatorFacts). What it doesn't list is taken to go by all.
 //
 // Pure functions.
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_SHAPE_FLOW_H_

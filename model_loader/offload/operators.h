@@ -1,8 +1,8 @@
 // Operators that have a function on a device: what stands between the regions of a program there.
 //
-// They are called as those of the interpreter are (fallback/operators.h), with arrays on the device but for those that
-// `host_inputs` names, and make arrays there; what they queue has not run when they return. UNIMPLEMENTED: not for
-// these types, shapes or attributes; the interpreter is then asked.
+// They are called as those of the interpreter are (fallback/operators.h), with arrays on the device but for settings
+// (OperatorFacts), which the host reads, and make arrays there; what they queue has not run when they return.
+// UNIMPLEMENTED: not for these types, shapes or attributes; the interpreter is then asked.
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_OPERATORS_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_OPERATORS_H_
 
@@ -17,12 +17,9 @@ namespace swizzle::offload {
 struct DeviceOperator {
   std::string_view op;
   fallback::RunOperator run;
-  uint32_t host_inputs = 0;  // bits: shapes, axes, bounds, which the function reads on the host
-
   fallback::TakesMoved moved = fallback::TakesMoved::kNone;
 
   bool Takes(size_t input) const { return fallback::Takes(moved, input); }
-  bool ReadsOnHost(size_t input) const { return input < 32 && (host_inputs >> input & 1) != 0; }
 };
 
 std::span<const DeviceOperator> DeviceOperators();

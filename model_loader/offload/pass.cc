@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model_loader/fallback/settle.h"
+#include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/shape_flow.h"
 
 namespace swizzle::offload {
@@ -157,11 +158,12 @@ StatusOr<Results> Pass::RunOnDevice(int index, const DeviceOperator& function) {
   const Node& node = NodeAt(index);
   node_ = index;
   uploads_of_node_ = 0;
+  const OperatorFacts facts = FactsOf(node.domain, node.op);
   std::vector<Array> inputs(node.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int value = node.inputs[i];
     if (value == kNoValue) continue;
-    const bool on_host = function.ReadsOnHost(i);
+    const bool on_host = facts.IsSetting(i);
     if (on_host && !program_.IsStable(value)) recordable_ = false;
     SWIZZLE_ASSIGN_OR_RETURN(inputs[i], on_host ? OnHost(value) : OnDevice(value, function.Takes(i)));
   }

@@ -158,7 +158,7 @@ class Removal {
     const SymbolicNode known = walk_.At(node);
     if (op == "Identity") return true;
     if (op == "Dropout") return CheckInference(graph_, node).ok();
-    if (op == "Cast" || op == "CastLike") return known.In(0).dtype && ResultType(known, 0) == known.In(0).dtype;
+    if (op == "Cast" || op == "CastLike") return known.In(0).dtype && TypeOfResult(known, 0) == known.In(0).dtype;
     if (op == "Reshape" && IsToOwnShape(node)) return true;
     if (op == "Flatten" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return KeepsShape(known);
     if (op == "Expand") return IsToOwnShape(node) || KeepsShape(known);
@@ -281,8 +281,8 @@ class Removal {
 
   // Of a type to one that holds all its numbers, and back.
   int CastBack(const Node& node, const Node& maker) {
-    const auto own = walk_.Of(maker.inputs[0]).dtype, between = ResultType(walk_.At(maker), 0);
-    const bool back = own && between && ResultType(walk_.At(node), 0) == own && Holds(*between, *own);
+    const auto own = walk_.Of(maker.inputs[0]).dtype, between = TypeOfResult(walk_.At(maker), 0);
+    const bool back = own && between && TypeOfResult(walk_.At(node), 0) == own && Holds(*between, *own);
     return back ? maker.inputs[0] : kNoValue;
   }
 

@@ -47,6 +47,12 @@ SymbolicInt Symbols::NewSymbol(bool not_negative) {
 
 SymbolicInt Symbols::New() { return NewSymbol(true); }
 
+std::vector<SymbolicInt> Symbols::OfRank(size_t rank) {
+  std::vector<SymbolicInt> sizes(rank);
+  std::ranges::generate(sizes, [this] { return New(); });
+  return sizes;
+}
+
 SymbolicInt Symbols::Named(const std::string& description, bool not_negative) {
   const auto found = named_.find(description);
   if (found != named_.end()) return found->second;

@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
 #define SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,8 +47,9 @@ class SymbolicInt {
 // same for the same operands. Thread-compatible.
 class Symbols {
  public:
-  // One that is equal to no other, and not below 0.
+  // One that is equal to no other, and not below 0; so many.
   SymbolicInt New();
+  std::vector<SymbolicInt> OfRank(size_t rank);
   // The same for the same description, which has to say all that the number depends on. Not below 0.
   SymbolicInt Size(const std::string& description) { return Named(description, true); }
 

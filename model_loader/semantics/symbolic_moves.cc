@@ -30,8 +30,21 @@ Result Joined(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result Transposed(const SymbolicNode& node, Symbols&) {
+// One dimension for each element of the list that is input `i`, whatever these are.
+Result OfListedRank(const SymbolicNode& node, size_t i, Symbols& symbols) {
+  const SymbolicShape* const list = node.ShapeOf(i);
+  const auto count = list != nullptr && list->size() == 1 ? list->front().Number() : std::nullopt;
+  return count && *count >= 0 && *count <= static_cast<int64_t>(kMostSymbolicRank)
+             ? Result(symbols.OfRank(static_cast<size_t>(*count)))
+             : std::nullopt;
+}
+
+Result Transposed(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
+  const auto perm = IntsAttribute(node.node(), "perm", {});
+  if (x == nullptr && perm.ok() && !perm->empty() && perm->size() <= kMostSymbolicRank) {
+    return symbols.OfRank(perm->size());
+  }
   const auto order = x == nullptr ? std::vector<int64_t>() : PermutationOf(node.node(), x->size()).value_or(Shape());
   if (x == nullptr || order.size() != x->size()) return std::nullopt;
   SymbolicShape result;
@@ -56,7 +69,8 @@ SymbolicInt Left(SymbolicShape x, const SymbolicShape& others, Symbols& symbols)
 Result Reshaped(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(1);
   const StatusOr<bool> allow_zero = AllowsZero(node.node());
-  if (!target || !allow_zero.ok()) return std::nullopt;
+  if (!target) return OfListedRank(node, 1, symbols);
+  if (!allow_zero.ok()) return std::nullopt;
   const SymbolicShape* const x = node.ShapeOf(0);
   SymbolicShape result, others;
   std::optional<size_t> left;
@@ -77,7 +91,7 @@ Result Reshaped(const SymbolicNode& node, Symbols& symbols) {
 
 Result Flattened(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
-  if (x == nullptr) return std::nullopt;
+  if (x == nullptr) return symbols.OfRank(2);
   const StatusOr<int64_t> axis = FlattenAxis(node.node(), static_cast<int64_t>(x->size()));
   if (!axis.ok()) return std::nullopt;
   return SymbolicShape{symbols.Product(std::span(*x).first(static_cast<size_t>(*axis))),
@@ -141,12 +155,20 @@ Result Parted(const SymbolicNode& node, size_t output, Symbols& symbols) {
   const auto axis = x == nullptr ? std::nullopt : node.Axis(0, x->size());
   if (!axis) return std::nullopt;
   SymbolicShape result = *x;
+  SymbolicInt& size = result[*axis];
+  const auto parts = static_cast<int64_t>(node.node().outputs.size());
+  const auto told = IntsAttribute(node.node(), "split", {});
+  const bool is_told = node.Has(1) || node.node().attributes.contains("split");
   const auto lengths = node.List(1);
-  const size_t parts = node.node().outputs.size();
+  const auto number = size.Number();
   if (lengths && output < lengths->size()) {
-    result[*axis] = (*lengths)[output];
-  } else if (node.Has(1) || node.node().attributes.contains("split") || parts > 1) {
-    result[*axis] = symbols.New();
+    size = (*lengths)[output];
+  } else if (!node.Has(1) && told.ok() && output < told->size()) {
+    size = (*told)[output];
+  } else if (!is_told && number && *number % parts == 0) {
+    size = *number / parts;
+  } else if (is_told || parts > 1) {
+    size = symbols.New();
   }
   return result;
 }
@@ -163,13 +185,15 @@ Result LookedUp(const SymbolicNode& node, Symbols&) {
 
 Result Expanded(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(1);
-  if (!target || node.ShapeOf(0) == nullptr) return std::nullopt;
-  return BroadcastSymbols(*node.ShapeOf(0), *target, symbols);
+  const SymbolicShape* const x = node.ShapeOf(0);
+  if (target && x != nullptr) return BroadcastSymbols(*x, *target, symbols);
+  const Result listed = OfListedRank(node, 1, symbols);
+  return listed && x != nullptr && x->size() > listed->size() ? Result(symbols.OfRank(x->size())) : listed;
 }
 
-Result Filled(const SymbolicNode& node, Symbols&) {
+Result Filled(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(0);
-  return target ? Result(*target) : std::nullopt;
+  return target ? Result(*target) : OfListedRank(node, 0, symbols);
 }
 
 Result Padded(const SymbolicNode& node, Symbols& symbols) {

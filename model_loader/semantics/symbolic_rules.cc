@@ -1,7 +1,6 @@
 // The types and shapes of what operators make, in symbols: a function for each kind, and a table of them. Those that
 // move elements are in symbolic_moves.cc.
 #include <algorithm>
-#include <initializer_list>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -20,80 +19,6 @@ namespace swizzle {
 namespace {
 
 using Result = std::optional<SymbolicShape>;
-
-// Operators whose first output has the shape of their first input, beside those of each element.
-constexpr std::string_view kKeepShape[] = {"BatchNormalization",
-                                           "CastLike",
-                                           "Clip",
-                                           "CumSum",
-                                           "DequantizeLinear",
-                                           "Dropout",
-                                           "EyeLike",
-                                           "Hardmax",
-                                           "GroupNormalization",
-                                           "InstanceNormalization",
-                                           "LRN",
-                                           "LogSoftmax",
-                                           "PRelu",
-                                           "LayerNormalization",
-                                           "LpNormalization",
-                                           "QuantizeLinear",
-                                           "ReverseSequence",
-                                           "Scatter",
-                                           "MeanVarianceNormalization",
-                                           "RMSNormalization",
-                                           "ScatterElements",
-                                           "ScatterND",
-                                           "SimplifiedLayerNormalization",
-                                           "Softmax",
-                                           "Trilu"};
-
-constexpr std::string_view kOfTruth[] = {
-    "And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"};
-constexpr std::string_view kOfPlaces[] = {"ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Shape", "Size"};
-
-// Operators whose first output has the type of their first input, beside those and Reduce...
-constexpr std::string_view kKeepType[] = {"AveragePool",
-                                          "Compress",
-                                          "Concat",
-                                          "Conv",
-                                          "ConvTranspose",
-                                          "DepthToSpace",
-                                          "Det",
-                                          "Einsum",
-                                          "Expand",
-                                          "Flatten",
-                                          "GRU",
-                                          "Gather",
-                                          "GatherElements",
-                                          "GatherND",
-                                          "Gemm",
-                                          "GridSample",
-                                          "LSTM",
-                                          "GlobalMaxPool",
-                                          "MatMul",
-                                          "MaxPool",
-                                          "Pad",
-                                          "GlobalAveragePool",
-                                          "RNN",
-                                          "Range",
-                                          "Reshape",
-                                          "Resize",
-                                          "RoiAlign",
-                                          "Slice",
-                                          "SpaceToDepth",
-                                          "Split",
-                                          "Squeeze",
-                                          "Tile",
-                                          "TopK",
-                                          "Transpose",
-                                          "Unsqueeze",
-                                          "Upsample"};
-
-template <size_t kSize>
-bool IsAmong(const std::string_view (&ops)[kSize], std::string_view op) {
-  return std::ranges::find(ops, op) != std::end(ops);
-}
 
 bool IsElementwise(const Node& node) {
   const OnnxOperator* const row = FindOnnxOperator(node.domain, node.op);
@@ -157,10 +82,10 @@ Result Planes(const SymbolicNode& node, SymbolicInt channels, const Shape& kerne
 
 Result Convolved(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape *const x = node.ShapeOf(0), *const weight = node.ShapeOf(1);
-  if (x == nullptr || weight == nullptr || x->size() < 3 || weight->size() != x->size()) return std::nullopt;
-  if (node.node().op == "ConvTranspose") {
-    SymbolicShape result = {x->front(), symbols.New()};
-    while (result.size() < x->size()) result.push_back(symbols.New());
+  if (x == nullptr || x->size() < 3) return std::nullopt;
+  if (weight == nullptr || weight->size() != x->size() || node.node().op == "ConvTranspose") {
+    SymbolicShape result = symbols.OfRank(x->size());
+    result[0] = x->front();
     return result;
   }
   Shape kernel;
@@ -193,14 +118,21 @@ Result Product(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result GemmProduct(const SymbolicNode& node, Symbols&) {
+Result GemmProduct(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape *const a = node.ShapeOf(0), *const b = node.ShapeOf(1);
   const auto turns_a = node.Int("transA", 0), turns_b = node.Int("transB", 0);
-  if (a == nullptr || b == nullptr || a->size() != 2 || b->size() != 2 || !turns_a || !turns_b) return std::nullopt;
-  return SymbolicShape{(*a)[*turns_a != 0 ? 1 : 0], (*b)[*turns_b != 0 ? 0 : 1]};
+  SymbolicShape result = symbols.OfRank(2);
+  if (a != nullptr && a->size() == 2 && turns_a) result[0] = (*a)[*turns_a != 0 ? 1 : 0];
+  if (b != nullptr && b->size() == 2 && turns_b) result[1] = (*b)[*turns_b != 0 ? 0 : 1];
+  return result;
 }
 
-Result Reduced(const SymbolicNode& node, Symbols&) {
+Result Counted(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(1); }
+
+// A recurrent layer's: [positions, directions, batch, channels], in an order that its layout says.
+Result Stepped(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(4); }
+
+Result Reduced(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const StatusOr<bool> keeps = KeepsAxes(node.node());
   if (x == nullptr || !keeps.ok()) return std::nullopt;
@@ -212,6 +144,7 @@ Result Reduced(const SymbolicNode& node, Symbols&) {
     axes = node.Axes(1, x->size());
   }
   const bool all = !axes || axes->empty();
+  if (!axes && node.HasAxes(1) && *keeps) return symbols.OfRank(x->size());
   if (all && (node.HasAxes(1) || node.Int("noop_with_empty_axes", 0) != 0)) return std::nullopt;
   if (all && node.node().op.starts_with("Arg")) return std::nullopt;
   SymbolicShape result;
@@ -228,9 +161,11 @@ struct Rule {
   Result (*run)(const SymbolicNode&, Symbols&);
 };
 constexpr Rule kRules[] = {
-    {"ArgMax", Reduced},          {"ArgMin", Reduced},          {"AveragePool", Pooled}, {"Conv", Convolved},
-    {"ConvTranspose", Convolved}, {"GatherElements", OfSecond}, {"Gemm", GemmProduct},   {"GlobalAveragePool", Pooled},
-    {"GlobalMaxPool", Pooled},    {"MatMul", Product},          {"MaxPool", Pooled},
+    {"ArgMax", Reduced},        {"ArgMin", Reduced},           {"AveragePool", Pooled},   {"Conv", Convolved},
+    {"ConvInteger", Convolved}, {"ConvTranspose", Convolved},  {"GRU", Stepped},          {"GatherElements", OfSecond},
+    {"Gemm", GemmProduct},      {"GlobalAveragePool", Pooled}, {"GlobalMaxPool", Pooled}, {"LSTM", Stepped},
+    {"MatMul", Product},        {"MatMulInteger", Product},    {"MaxPool", Pooled},       {"RNN", Stepped},
+    {"Range", Counted},
 };
 
 }  // namespace
@@ -254,7 +189,7 @@ SymbolicShape BroadcastSymbols(const SymbolicShape& a, const SymbolicShape& b, S
 
 std::optional<size_t> ShapeSource(const SymbolicNode& node) {
   if (!node.node().domain.empty() || node.size() == 0 || !node.Has(0)) return std::nullopt;
-  if (IsAmong(kKeepShape, node.node().op)) return 0;
+  if (FactsOf(node.node().domain, node.node().op).KeepsShape()) return 0;
   if (!IsElementwise(node.node()) || (IsPlacedByAxis(node) && node.size() > 1)) return std::nullopt;
   for (size_t i = 0; i < node.size(); ++i) {
     const SymbolicValue& candidate = node.In(i);
@@ -281,26 +216,24 @@ std::optional<SymbolicShape> ResultShape(const SymbolicNode& node, size_t output
   return rule == std::end(kRules) ? MovedShape(node, output, symbols) : rule->run(node, symbols);
 }
 
-std::optional<DType> ResultType(const SymbolicNode& node, size_t output) {
+std::optional<DType> TypeOfResult(const SymbolicNode& node, size_t output) {
   const std::string& op = node.node().op;
   if (output > 0 && op != "Split") return std::nullopt;
-  if (IsAmong(kOfTruth, op)) return DType::kBool;
-  if (IsAmong(kOfPlaces, op)) return DType::kInt64;
   if (op == "Cast" || op == "BitCast") {
     const StatusOr<DType> to = CastType(node.node());
     return to.ok() ? std::optional(*to) : std::nullopt;
   }
-  if (op == "CastLike" || op == "DequantizeLinear" || op == "Where") return node.In(1).dtype;
-  if (op == "QuantizeLinear" || op == "EyeLike") return std::nullopt;
   if (op == "ConstantOfShape") {
     const auto value = node.node().attributes.find("value");
     if (value == node.node().attributes.end()) return DType::kFloat32;
     const auto* const tensor = std::get_if<Tensor>(&value->second);
     return tensor == nullptr ? std::nullopt : std::optional(tensor->dtype);
   }
-  const bool keeps =
-      IsElementwise(node.node()) || IsAmong(kKeepShape, op) || IsAmong(kKeepType, op) || op.starts_with("Reduce");
-  return keeps ? node.In(0).dtype : std::nullopt;
+  if (op == "QuantizeLinear" && node.node().attributes.contains("output_dtype")) return std::nullopt;
+  if (op == "QuantizeLinear" && !node.Has(2)) return DType::kUint8;
+  if (op == "DequantizeLinear" && node.node().attributes.contains("output_dtype")) return std::nullopt;
+  const ResultType type = FactsOf(node.node().domain, op).Type();
+  return type.Input() ? node.In(*type.Input()).dtype : type.Fixed();
 }
 
 }  // namespace swizzle

@@ -10,8 +10,6 @@
 namespace swizzle {
 namespace {
 
-constexpr size_t kMostRank = 16;  // of a chain of Gathers each may have twice the rank of the one before
-
 const SymbolicValue kAbsent;
 
 bool IsCounted(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool; }
@@ -23,6 +21,19 @@ std::optional<SymbolicElements> ElementsOf(const Tensor& tensor) {
   SymbolicElements made{tensor.shape, {}};
   for (const Scalar& scalar : elements->scalars) made.values.emplace_back(scalar.whole);
   return made;
+}
+
+void Take(const Tensor& tensor, SymbolicValue& value) {
+  value.dtype = tensor.dtype;
+  value.shape.emplace(tensor.shape.begin(), tensor.shape.end());
+  value.elements = ElementsOf(tensor);
+}
+
+// What a Constant makes, where it is a tensor.
+const Tensor* TensorOf(const Node& node) {
+  const auto value = node.attributes.find("value");
+  const bool is_constant = node.op == "Constant" && value != node.attributes.end();
+  return is_constant ? std::get_if<Tensor>(&value->second) : nullptr;
 }
 
 }  // namespace
@@ -85,25 +96,35 @@ std::optional<std::vector<int64_t>> SymbolicNode::Ints(const std::string& name, 
   return value.ok() && value->size() == count ? std::optional(*value) : std::nullopt;
 }
 
-SymbolicWalk::SymbolicWalk(const Graph& graph) : graph_(graph), values_(graph.values.size()) {
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    values_[i].alike = static_cast<int>(i);
-    const auto& constant = graph.values[i].constant;
-    if (!constant) continue;
-    values_[i].dtype = constant->dtype;
-    values_[i].shape.emplace(constant->shape.begin(), constant->shape.end());
-    values_[i].elements = ElementsOf(*constant);
-  }
+SymbolicWalk::SymbolicWalk(const Graph& graph) : graph_(graph) {
+  Grow();
   for (const int input : graph.inputs) {
-    SymbolicValue& value = values_[static_cast<size_t>(input)];
     const Value& declared = graph.values[static_cast<size_t>(input)];
-    value.dtype = declared.dtype;
-    if (!declared.shape) continue;
-    value.shape.emplace();
-    for (const int64_t extent : *declared.shape) {
-      value.shape->push_back(extent < 0 ? symbols_.New() : SymbolicInt(extent));
-    }
+    Suppose(input, declared.dtype, declared.shape);
   }
+}
+
+// Of what is new in the graph constants are known.
+void SymbolicWalk::Grow() {
+  while (values_.size() < graph_.values.size()) {
+    const auto value = static_cast<int>(values_.size());
+    values_.emplace_back();
+    values_.back().alike = value;
+    VisitConstant(value);
+  }
+}
+
+void SymbolicWalk::VisitConstant(int value) {
+  const auto& constant = graph_.values[static_cast<size_t>(value)].constant;
+  if (constant) Take(*constant, values_[static_cast<size_t>(value)]);
+}
+
+void SymbolicWalk::Suppose(int value, std::optional<DType> dtype, const std::optional<Shape>& shape) {
+  SymbolicValue& known = values_[static_cast<size_t>(value)];
+  if (!known.dtype) known.dtype = dtype;
+  if (known.shape || !shape) return;
+  known.shape.emplace();
+  for (const int64_t extent : *shape) known.shape->push_back(extent < 0 ? symbols_.New() : SymbolicInt(extent));
 }
 
 const SymbolicValue& SymbolicWalk::Of(int value) const {
@@ -111,6 +132,7 @@ const SymbolicValue& SymbolicWalk::Of(int value) const {
 }
 
 void SymbolicWalk::Visit(const Node& node) {
+  Grow();
   const SymbolicNode known = At(node);
   for (size_t output = 0; output < node.outputs.size(); ++output) {
     if (node.outputs[output] != kNoValue) VisitOutput(known, output);
@@ -121,8 +143,10 @@ void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
   const auto index = static_cast<size_t>(node.node().outputs[output]);
   SymbolicValue made;
   made.alike = static_cast<int>(index);
-  if (node.HasRequired()) {
-    made.dtype = ResultType(node, output);
+  if (const Tensor* const tensor = TensorOf(node.node()); tensor != nullptr && output == 0) {
+    Take(*tensor, made);
+  } else if (node.HasRequired()) {
+    made.dtype = TypeOfResult(node, output);
     const auto source = output == 0 ? ShapeSource(node) : std::nullopt;
     if (source) {
       made.alike = node.In(*source).alike;
@@ -131,9 +155,9 @@ void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
       made.shape = ResultShape(node, output, symbols_);
     }
     if (output == 0) made.elements = ResultElements(node, symbols_);
-    if (made.shape && made.shape->size() > kMostRank) made.shape.reset();
+    if (made.shape && made.shape->size() > kMostSymbolicRank) made.shape.reset();
     if (made.elements && (static_cast<int64_t>(made.elements->values.size()) > kMostSymbolicElements ||
-                          made.elements->shape.size() > kMostRank)) {
+                          made.elements->shape.size() > kMostSymbolicRank)) {
       made.elements.reset();
     }
     const std::string& op = node.node().op;

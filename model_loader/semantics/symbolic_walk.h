@@ -19,6 +19,9 @@
 namespace swizzle {
 
 using SymbolicShape = std::vector<SymbolicInt>;
+// Of values that have more dimensions it is not followed which: in a chain of Gathers each may have twice as many as
+// the one before.
+inline constexpr size_t kMostSymbolicRank = 16;
 
 // A few whole numbers, row-major; of more than these it is not followed what they are. Value type.
 inline constexpr int64_t kMostSymbolicElements = 64;
@@ -72,13 +75,18 @@ class SymbolicNode {
   const std::vector<SymbolicValue>& values_;
 };
 
-// Single-owner. The graph outlives it, and may change but for what was visited.
+// Single-owner. The graph outlives it, and may grow, and change but for what was visited.
 class SymbolicWalk {
  public:
   explicit SymbolicWalk(const Graph& graph);
 
   // REQUIRES: what makes the node's inputs has been visited.
   void Visit(const Node& node);
+  // REQUIRES: likewise; its maker was. Takes what somebody else says of a value for true, in so far as nothing is known
+  // of it. Dimensions below 0 are not told.
+  void Suppose(int value, std::optional<DType> dtype, const std::optional<Shape>& shape);
+  // REQUIRES: the value was there when a node was visited last. It became a constant.
+  void VisitConstant(int value);
   // Nothing is known of kNoValue.
   const SymbolicValue& Of(int value) const;
   SymbolicNode At(const Node& node) const { return {node, graph_.opset, values_}; }
@@ -86,6 +94,7 @@ class SymbolicWalk {
 
  private:
   void VisitOutput(const SymbolicNode& node, size_t output);
+  void Grow();
 
   const Graph& graph_;
   Symbols symbols_;
@@ -102,7 +111,7 @@ std::optional<SymbolicShape> MovedShape(const SymbolicNode& node, size_t output,
 // The input whose shape the node's first output has, whatever that is.
 std::optional<size_t> ShapeSource(const SymbolicNode& node);
 // The type of one of the node's outputs.
-std::optional<DType> ResultType(const SymbolicNode& node, size_t output);
+std::optional<DType> TypeOfResult(const SymbolicNode& node, size_t output);
 // The elements of the node's first output.
 std::optional<SymbolicElements> ResultElements(const SymbolicNode& node, Symbols& symbols);
 

@@ -3,6 +3,7 @@
 //   onnx_node_tests FOLDER            one line a suite, "node: 640 passed, 0 failed, 292 not supported, 932 in all",
 //                                     and one line a failure; exits 1 if there is one
 //   onnx_node_tests FOLDER --table    the table instead, as Markdown
+//   onnx_node_tests FOLDER --facts    whether what is known of operators (operator_facts.h) holds in the cases instead
 //
 // FOLDER holds the suites (node, pytorch-converted, ...) as Debian's libonnx-testdata has them. A case passes if every
 // output of every data set is within ONNX's own tolerance.
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +21,8 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/fallback/executor.h"
 #include "model_loader/fallback/load.h"
-#include "model_loader/load/loader.h"
-#include "model_loader/onnx/proto_values.h"
+#include "tests/conformance/node_case.h"
+#include "tests/conformance/operator_facts.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -29,42 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
 constexpr double kBFloat16Step = 1.0 / 128;  // the data is rounded towards zero, the executor's to nearest
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
-constexpr const char* kSuites[] = {"node", "pytorch-converted", "pytorch-operator", "simple"};
-
-// As arrays of strings lie: (uint32 length, bytes), one behind the other.
-Tensor ReadStrings(const onnx::TensorProto& proto) {
-  Tensor tensor;
-  tensor.dtype = DType::kString;
-  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
-  for (const std::string& string : proto.string_data()) {
-    const auto length = static_cast<uint32_t>(string.size());
-    for (const auto part : {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(string))}) {
-      tensor.bytes.insert(tensor.bytes.end(), part.begin(), part.end());
-    }
-  }
-  return tensor;
-}
-
-StatusOr<Tensor> ReadTensorFile(const fs::path& file) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, kMaxFileBytes));
-  onnx::TensorProto proto;
-  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return InvalidArgument(file.filename().string(), " is no tensor");
-  }
-  if (proto.data_type() == onnx::TensorProto::STRING) return ReadStrings(proto);
-  TensorSource source{ReadOptions()};
-  return ReadTensor(proto, file.filename().string(), source);
-}
-
-// input_0.pb, input_1.pb, ... of a data set.
-StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const std::string& kind, size_t count) {
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < count; ++i) {
-    SWIZZLE_ASSIGN_OR_RETURN(tensors.emplace_back(), ReadTensorFile(folder / Concat(kind, "_", i, ".pb")));
-  }
-  return tensors;
-}
 
 bool IsClose(double actual, double expected, double relative) {
   if (std::isnan(expected)) return std::isnan(actual);
@@ -94,25 +60,9 @@ Status Compare(Memory& memory, const Array& actual, const Tensor& expected, cons
   return {};
 }
 
-// ONNX's Python writes BF16 as UINT16. Some of those cases have data that their own models don't allow.
-Status CorrectTensor(const Port& port, Tensor& tensor) {
-  if (port.dtype == DType::kBFloat16 && tensor.dtype == DType::kUint16) tensor.dtype = DType::kBFloat16;
-  bool fits = !port.shape || port.shape->size() == tensor.shape.size();
-  for (size_t d = 0; fits && port.shape && d < tensor.shape.size(); ++d) {
-    fits = (*port.shape)[d] == -1 || (*port.shape)[d] == tensor.shape[d];
-  }
-  return fits ? Status() : Unimplemented("the case's data has another shape than its model declares");
-}
-
 Status RunDataSet(const Program& program, const fs::path& folder, Stream& stream) {
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<Tensor> inputs, ReadTensors(folder, "input", program.inputs().size()));
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<Tensor> expected, ReadTensors(folder, "output", program.outputs().size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    SWIZZLE_RETURN_IF_ERROR(CorrectTensor(program.inputs()[i], inputs[i]));
-  }
-  for (size_t i = 0; i < expected.size(); ++i) {
-    SWIZZLE_RETURN_IF_ERROR(CorrectTensor(program.outputs()[i], expected[i]));
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, InputsOf(folder, program));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Tensor> expected, OutputsOf(folder, program));
   std::vector<TensorView> views;
   for (const Tensor& tensor : inputs) views.push_back({tensor.dtype, tensor.shape, tensor.bytes});
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program.Run(views, stream));
@@ -123,19 +73,10 @@ Status RunDataSet(const Program& program, const fs::path& folder, Stream& stream
   return {};
 }
 
-// ONNX leaves open which numbers those are.
-bool HasRandomNumbers(const Program& program) {
-  return std::ranges::any_of(program.graph().nodes, [](const Node& node) {
-    return node.op.starts_with("Random") || node.op == "Bernoulli" || node.op == "Multinomial";
-  });
-}
-
 Status RunCase(const fs::path& folder, Stream& stream) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Program> program, ReadProgram(folder / "model.onnx"));
   if (HasRandomNumbers(*program)) return Unimplemented("the case's numbers are random");
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory()) SWIZZLE_RETURN_IF_ERROR(RunDataSet(*program, entry.path(), stream));
-  }
+  for (const fs::path& data_set : DataSetsOf(folder)) SWIZZLE_RETURN_IF_ERROR(RunDataSet(*program, data_set, stream));
   return {};
 }
 
@@ -168,10 +109,7 @@ std::string Reason(std::string message, const fs::path& folder) {
 Suite RunSuite(const fs::path& folder, const std::string& name, Stream& stream) {
   Suite suite;
   suite.name = name;
-  std::vector<fs::path> cases;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder / name)) cases.push_back(entry.path());
-  std::sort(cases.begin(), cases.end());
-  for (const fs::path& path : cases) {
+  for (const fs::path& path : CasesOf(folder, name)) {
     const std::string case_name = path.filename().string();
     const Status status = RunCase(path, stream);
     const std::string message(status.message());
@@ -214,13 +152,15 @@ void PrintTable(const std::vector<Suite>& suites) {
 }
 
 int Main(int argc, char** argv) {
-  const bool table = argc == 3 && std::string(argv[2]) == "--table";
-  if (argc != 2 && !table) {
-    std::cerr << "usage: onnx_node_tests FOLDER [--table]\n";
+  const std::string option = argc == 3 ? argv[2] : "";
+  const bool table = option == "--table";
+  if (argc != 2 && !table && option != "--facts") {
+    std::cerr << "usage: onnx_node_tests FOLDER [--table | --facts]\n";
     return 2;
   }
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   const auto stream = backend->NewStream(1);
+  if (option == "--facts") return HoldFacts(argv[1], **stream, std::cout) ? 0 : 1;
   std::vector<Suite> suites;
   bool failed = false;
   for (const char* name : kSuites) {

@@ -94,18 +94,19 @@ Graph GraphOf(const OnnxOperator& row) {
 }
 
 // The compiler asks for it: a row without it has no value for its last column.
-static_assert(!std::is_default_constructible_v<ElementUse>, "operators would be static unless somebody thought of it");
+static_assert(!std::is_default_constructible_v<OperatorFacts>,
+              "operators would be static unless somebody thought of it");
 
 TEST(ShapesFollowShapes, AsTheRowOfEachOperatorSays) {
   for (const OnnxOperator& row : OnnxOperators()) {
     const Graph graph = GraphOf(row);
     bool decides = false;
-    for (size_t i = 0; i < graph.inputs.size(); ++i) decides |= row.elements.DecidesSizes(i);
+    for (size_t i = 0; i < graph.inputs.size(); ++i) decides |= row.facts.DecidesSizes(i);
     EXPECT_EQ(ShapesFollowShapes(graph), !decides) << row.spec.op;
-    EXPECT_EQ(GoByElements(graph).back(), row.elements.DecidesResults() && !graph.inputs.empty()) << row.spec.op;
-    const bool any = row.elements.DecidesSizes(31);
+    EXPECT_EQ(GoByElements(graph).back(), row.facts.DecidesResults() && !graph.inputs.empty()) << row.spec.op;
+    const bool any = row.facts.DecidesSizes(31);
     for (int i = row.spec.max_inputs; i < 31 && !any; ++i) {
-      EXPECT_FALSE(row.elements.DecidesSizes(static_cast<size_t>(i))) << row.spec.op << " has no input " << i;
+      EXPECT_FALSE(row.facts.DecidesSizes(static_cast<size_t>(i))) << row.spec.op << " has no input " << i;
     }
   }
 }
