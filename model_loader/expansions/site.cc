@@ -157,6 +157,7 @@ void Site::ConstantResult(Tensor tensor) {
   value.dtype = tensor.dtype;
   value.shape = tensor.shape;
   value.constant = std::move(tensor);
+  facts_.NoteConstant(node_.outputs[0]);
 }
 
 }  // namespace swizzle::expansions

@@ -1,6 +1,6 @@
 // What is known of a graph's values by reading it, without running anything: their types, their ranks, and what
-// dimensions follow from constants and declared inputs. What writes operators out needs it, since ONNX's Transpose and
-// Reshape name dimensions one by one.
+// dimensions are numbers (semantics/symbolic_walk.h), with what a file says of those values that this tells nothing of.
+// What writes operators out needs it, since ONNX's Transpose and Reshape name dimensions one by one.
 #ifndef SWIZZLE_MODEL_LOADER_EXPANSIONS_VALUE_FACTS_H_
 #define SWIZZLE_MODEL_LOADER_EXPANSIONS_VALUE_FACTS_H_
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/semantics/symbolic_walk.h"
 
 namespace swizzle::expansions {
 
@@ -25,10 +26,12 @@ using Hints = std::map<std::string, ValueFact>;
 // The graph outlives it, and may grow. Thread-compatible.
 class ValueFacts {
  public:
-  ValueFacts(const Graph& graph, const Hints& hints) : graph_(graph), hints_(hints) {}
+  ValueFacts(const Graph& graph, const Hints& hints) : graph_(graph), hints_(hints), walk_(graph) {}
 
   // Takes in what the node makes. REQUIRES: the nodes before it were taken in.
   void Note(const Node& node);
+  // The result became a constant of the graph.
+  void NoteConstant(int value) { walk_.VisitConstant(value); }
 
   ValueFact Of(int value) const;
   // The elements, of a constant or of what a Constant node makes; null: they are not known.
@@ -37,20 +40,9 @@ class ValueFacts {
   std::optional<std::vector<int64_t>> WholesOf(int value) const;
 
  private:
-  std::optional<Shape> ShapeOfResult(const Node& node) const;
-  std::optional<DType> TypeOfResult(const Node& node) const;
-  std::optional<Shape> Broadcast(const Node& node) const;
-  std::optional<Shape> Product(const Node& node) const;
-  std::optional<Shape> Reshaped(const Node& node) const;
-  std::optional<Shape> Moved(const Node& node) const;
-  std::optional<Shape> Reduced(const Node& node) const;
-  std::optional<Shape> Joined(const Node& node) const;
-  std::optional<Shape> OfImages(const Node& node) const;
-  std::optional<std::vector<int64_t>> AxesOf(const Node& node, size_t rank) const;
-
   const Graph& graph_;
   const Hints& hints_;
-  std::map<int, ValueFact> made_;
+  SymbolicWalk walk_;
   std::map<int, Tensor> constants_;  // what Constant nodes make
 };
 
