@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -19,11 +18,7 @@ namespace {
 class Finder {
  public:
   Finder(const Graph& graph, const Survey& survey, fallback::Place place)
-      : graph_(graph), survey_(survey), place_(place) {
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      for (const int output : graph.nodes[n].outputs) makers_[output] = static_cast<int>(n);
-    }
-  }
+      : graph_(graph), survey_(survey), place_(place) {}
 
   std::vector<fallback::PartOfProgram> Run() {
     std::vector<fallback::PartOfProgram> parts;
@@ -47,18 +42,18 @@ class Finder {
 
   // The node that makes the value for one reader alone, or -1.
   int OnlyMaker(int value) const {
-    const auto found = makers_.find(value);
-    if (found == makers_.end() || survey_.IsKnown(value)) return -1;
+    const int maker = survey_.MakerOf(value);
+    if (maker == Survey::kOutside || survey_.IsKnown(value)) return -1;
     if (survey_.readers[static_cast<size_t>(value)].size() != 1) return -1;
-    if (survey_.IdiomOf(static_cast<size_t>(found->second)) != nullptr) return -1;
-    return NodeAt(found->second).domain.empty() ? found->second : -1;
+    if (survey_.IdiomOf(static_cast<size_t>(maker)) != nullptr) return -1;
+    return NodeAt(maker).domain.empty() ? maker : -1;
   }
 
   // The node that alone reads the node's result, if it is of this operator, or -1.
   int OnlyReader(int node, std::string_view op) const {
-    const std::vector<int>& readers = survey_.readers[static_cast<size_t>(NodeAt(node).outputs[0])];
-    if (readers.size() != 1 || readers[0] == Survey::kOutside) return -1;
-    return NodeAt(readers[0]).op == op && NodeAt(readers[0]).domain.empty() ? readers[0] : -1;
+    const int reader = survey_.OnlyReaderOf(NodeAt(node).outputs[0]);
+    if (reader == Survey::kOutside) return -1;
+    return NodeAt(reader).op == op && NodeAt(reader).domain.empty() ? reader : -1;
   }
 
   std::optional<float> Number(int value) const {
@@ -91,9 +86,9 @@ class Finder {
 
   // The node that makes the value, if it is of this operator, or -1.
   int Maker(int value, std::string_view op) const {
-    const auto found = makers_.find(value);
-    if (found == makers_.end() || survey_.IsKnown(value)) return -1;
-    return NodeAt(found->second).op == op && NodeAt(found->second).domain.empty() ? found->second : -1;
+    const int maker = survey_.MakerOf(value);
+    if (maker == Survey::kOutside || survey_.IsKnown(value)) return -1;
+    return NodeAt(maker).op == op && NodeAt(maker).domain.empty() ? maker : -1;
   }
 
   // What is found of a part: nodes that nothing else may read, and others, which are of the part if nothing else does.
@@ -107,9 +102,9 @@ class Finder {
   // The value that an operand is a view of, but for a factor.
   int Source(int value, View& view, float* scale, std::vector<int>& nodes) const {
     for (size_t followed = 0; followed < kMostNodes && !survey_.IsKnown(value); ++followed) {
-      const auto maker = makers_.find(value);
-      if (maker == makers_.end() || survey_.IdiomOf(static_cast<size_t>(maker->second)) != nullptr) break;
-      const Node& node = NodeAt(maker->second);
+      const int maker = survey_.MakerOf(value);
+      if (maker == Survey::kOutside || survey_.IdiomOf(static_cast<size_t>(maker)) != nullptr) break;
+      const Node& node = NodeAt(maker);
       if (!node.domain.empty()) break;
       if (const auto inner = OrderOf(node, view.rank())) {
         for (size_t& dimension : view.order) dimension = (*inner)[dimension];
@@ -125,7 +120,7 @@ class Finder {
       } else {
         break;
       }
-      nodes.push_back(maker->second);
+      nodes.push_back(maker);
     }
     return value;
   }
@@ -378,7 +373,6 @@ class Finder {
   const Graph& graph_;
   const Survey& survey_;
   const fallback::Place place_;
-  std::map<int, int> makers_;  // value -> node
 };
 
 }  // namespace

@@ -26,9 +26,6 @@ class Cutter {
         is_candidate_(std::move(is_candidate)),
         forms_(graph.nodes.size()),
         levels_(graph.nodes.size()) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const int output : graph.nodes[i].outputs) makers_[output] = i;
-    }
     group_.resize(graph.nodes.size());
     std::iota(group_.begin(), group_.end(), size_t{0});
   }
@@ -118,9 +115,8 @@ class Cutter {
   std::vector<size_t> Makers(std::span<const int> values) const {
     std::vector<size_t> makers;
     for (const int input : values) {
-      if (const auto found = makers_.find(input); input != kNoValue && found != makers_.end()) {
-        makers.push_back(found->second);
-      }
+      const int maker = survey_.MakerOf(input);
+      if (maker != Survey::kOutside) makers.push_back(static_cast<size_t>(maker));
     }
     return makers;
   }
@@ -194,7 +190,6 @@ class Cutter {
   Likeness likeness_;
   std::map<std::string, bool> computed_;  // by likeness
   const std::vector<bool> is_candidate_;  // by node: whether it may be of a region
-  std::map<int, size_t> makers_;          // value -> node
   std::vector<Form> forms_;               // by node
   std::vector<int> levels_;               // by node
   std::vector<size_t> group_;             // by node: another of the same region, or itself

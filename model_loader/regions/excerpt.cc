@@ -142,6 +142,7 @@ class Excerpter {
     survey.other_shapes.push_back(survey_.other_shapes[index]);
     survey.dtypes.push_back(survey_.dtypes[index]);
     // Whether something reads it is all that matters yet.
+    survey.makers.push_back(Survey::kOutside);
     survey.readers.emplace_back(survey_.readers[index].empty() ? 0 : 1, Survey::kOutside);
     if (const auto known = survey_.known.find(value); known != survey_.known.end()) {
       survey.known.emplace(found->second, known->second);
@@ -154,18 +155,19 @@ class Excerpter {
     if (!is_new) return found->second;
     Node node = graph_.nodes[static_cast<size_t>(index)];
     for (int& input : node.inputs) input = ValueFor(input);
-    for (int& output : node.outputs) output = ValueFor(output);
+    for (int& output : node.outputs) {
+      output = ValueFor(output);
+      if (output != kNoValue) excerpt_.survey.makers[static_cast<size_t>(output)] = found->second;
+    }
     excerpt_.graph.nodes.push_back(std::move(node));
     return found->second;
   }
 
   // Extraction asks for what makes a weight of whole numbers.
   void AddMakerOfWeight(int value) {
-    if (value == kNoValue || !survey_.IsKnown(value)) return;
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      if (node.op == "DequantizeLinear" && node.outputs[0] == value) AddNode(static_cast<int>(n));
-    }
+    const int maker = survey_.MakerOf(value);
+    if (maker == Survey::kOutside || !survey_.IsKnown(value)) return;
+    if (graph_.nodes[static_cast<size_t>(maker)].op == "DequantizeLinear") AddNode(maker);
   }
 
   void AddIdiom(const Idiom& idiom) {

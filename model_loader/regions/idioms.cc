@@ -26,13 +26,7 @@ constexpr double kNear = 2e-6;
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey), taken_(graph.nodes.size()) {
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      for (const int output : graph.nodes[n].outputs) makers_[output] = static_cast<int>(n);
-      for (const int input : graph.nodes[n].inputs) readers_[input].push_back(static_cast<int>(n));
-    }
-    for (const GraphOutput& output : graph.outputs) readers_[output.value].push_back(kOutside);
-  }
+  Finder(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey), taken_(graph.nodes.size()) {}
 
   std::vector<Idiom> Run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -50,12 +44,12 @@ class Finder {
   }
 
  private:
-  static constexpr int kOutside = -1;  // in place of a node that reads
+  static constexpr int kOutside = Survey::kOutside;
 
   const Node& NodeAt(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
   const Node* MakerOf(int value, std::string_view op) const {
-    const auto found = makers_.find(value);
-    return found != makers_.end() && NodeAt(found->second).op == op ? &NodeAt(found->second) : nullptr;
+    const int maker = survey_.MakerOf(value);
+    return maker != kOutside && NodeAt(maker).op == op ? &NodeAt(maker) : nullptr;
   }
   bool IsKnown(int value) const { return value != kNoValue && survey_.IsKnown(value); }
 
@@ -82,7 +76,7 @@ class Finder {
       if (taken_[static_cast<size_t>(node)]) return;
       for (const int output : NodeAt(node).outputs) {
         if (output == idiom.output || output == kNoValue) continue;
-        for (const int reader : readers_[output]) {
+        for (const int reader : survey_.readers[static_cast<size_t>(output)]) {
           if (!std::ranges::binary_search(idiom.nodes, reader)) return;
         }
       }
@@ -99,13 +93,13 @@ class Finder {
   // By one known scale and zero point, to and fro.
   std::optional<Idiom> Rounding(int index) const {
     const Node& node = NodeAt(index);
-    const auto readers = readers_.find(node.outputs[0]);
-    if (readers == readers_.end() || readers->second.size() != 1 || readers->second[0] == kOutside) return std::nullopt;
-    const Node& back = NodeAt(readers->second[0]);
+    const int reader = survey_.OnlyReaderOf(node.outputs[0]);
+    if (reader == kOutside) return std::nullopt;
+    const Node& back = NodeAt(reader);
     const auto scale = Number(node.Input(1));
     if (back.op != "DequantizeLinear" || back.inputs[0] != node.outputs[0] || !scale) return std::nullopt;
     if (Number(back.Input(1)) != scale || !IsSame(node.Input(2), back.Input(2))) return std::nullopt;
-    return Idiom{{index, readers->second[0]}, node.inputs[0], back.outputs[0], node.op, {}, {}};
+    return Idiom{{index, reader}, node.inputs[0], back.outputs[0], node.op, {}, {}};
   }
 
   // Whether both are left out, or known to hold the same one number.
@@ -180,8 +174,8 @@ class Finder {
     if (difference == nullptr) return kNoValue;
     const Node* const mean = MeanOf(difference->inputs[1]);
     if (mean == nullptr || mean->inputs[0] != difference->inputs[0]) return kNoValue;
-    nodes.push_back(makers_.at(difference->inputs[1]));
-    nodes.push_back(makers_.at(value));
+    nodes.push_back(survey_.MakerOf(difference->inputs[1]));
+    nodes.push_back(survey_.MakerOf(value));
     return difference->inputs[0];
   }
 
@@ -196,9 +190,8 @@ class Finder {
 
   // The only reader of the node's result, if it is of this operator.
   int OnlyReader(int node, std::string_view op) const {
-    const auto found = readers_.find(NodeAt(node).outputs[0]);
-    if (found == readers_.end() || found->second.size() != 1 || found->second[0] == kOutside) return kOutside;
-    return NodeAt(found->second[0]).op == op ? found->second[0] : kOutside;
+    const int reader = survey_.OnlyReaderOf(NodeAt(node).outputs[0]);
+    return reader != kOutside && NodeAt(reader).op == op ? reader : kOutside;
   }
 
   // The vector that the node combines `value` with, or kNoValue.
@@ -218,10 +211,10 @@ class Finder {
     const int variance = sum->inputs[constant_first ? 1 : 0];
     const Node* const mean = MeanOf(variance);
     if (!epsilon || mean == nullptr) return std::nullopt;
-    std::vector<int> nodes = {root, makers_.at(NodeAt(root).inputs[0]), makers_.at(variance)};
+    std::vector<int> nodes = {root, survey_.MakerOf(NodeAt(root).inputs[0]), survey_.MakerOf(variance)};
     const int squared = SquareRoot(mean->inputs[0]);
     if (squared == kNoValue) return std::nullopt;
-    nodes.push_back(makers_.at(mean->inputs[0]));
+    nodes.push_back(survey_.MakerOf(mean->inputs[0]));
     const int centre = Centred(squared, nodes);
     const int x = centre == kNoValue ? squared : centre;
     const auto [numerator, quotient] = DividedBy(root, nodes);
@@ -263,12 +256,12 @@ class Finder {
   std::optional<double> Evaluate(int value, int x, double at, std::set<int>& nodes) const {
     if (value == x) return at;
     if (const auto number = Number(value)) return *number;
-    const auto found = makers_.find(value);
+    const int maker = survey_.MakerOf(value);
     constexpr size_t kMostNodes = 12;
-    if (found == makers_.end() || nodes.size() > kMostNodes || --steps_ < 0) return std::nullopt;
-    const Node& node = NodeAt(found->second);
+    if (maker == kOutside || nodes.size() > kMostNodes || --steps_ < 0) return std::nullopt;
+    const Node& node = NodeAt(maker);
     if (!IsOfGelu(node)) return std::nullopt;
-    nodes.insert(found->second);
+    nodes.insert(maker);
     std::vector<double> operands;
     for (const int input : node.inputs) {
       const auto operand = Evaluate(input, x, at, nodes);
@@ -299,8 +292,8 @@ class Finder {
         for (const int input : NodeAt(node).inputs) {
           if (input == kNoValue || IsKnown(input)) continue;
           values.push_back(input);
-          const auto maker = makers_.find(input);
-          if (maker != makers_.end() && IsOfGelu(NodeAt(maker->second))) next.push_back(maker->second);
+          const int maker = survey_.MakerOf(input);
+          if (maker != kOutside && IsOfGelu(NodeAt(maker))) next.push_back(maker);
         }
       }
       open = std::move(next);
@@ -323,9 +316,9 @@ class Finder {
             const Function function = {exact ? FunctionKind::kGelu : FunctionKind::kGeluTanh, 0.0f, 0.0f};
             return Idiom{{nodes.begin(), nodes.end()}, x, value, "Function", {}, FunctionAttributes(function)};
           }
-          const auto found = readers_.find(value);
-          if (found == readers_.end() || found->second.size() > 2) continue;
-          std::ranges::copy_if(found->second, std::back_inserter(next),
+          const std::vector<int>& readers = survey_.readers[static_cast<size_t>(value)];
+          if (readers.size() > 2) continue;
+          std::ranges::copy_if(readers, std::back_inserter(next),
                                [&](int reader) { return reader != kOutside && IsOfGelu(NodeAt(reader)); });
         }
         open = std::move(next);
@@ -336,10 +329,8 @@ class Finder {
 
   const Graph& graph_;
   const Survey& survey_;
-  std::map<int, int> makers_;                // value -> node
-  std::map<int, std::vector<int>> readers_;  // value -> nodes
-  std::vector<bool> taken_;                  // by node
-  mutable int64_t steps_ = 10'000'000;       // that evaluating functions may still take
+  std::vector<bool> taken_;             // by node
+  mutable int64_t steps_ = 10'000'000;  // that evaluating functions may still take
   std::vector<Idiom> idioms_;
 };
 

@@ -109,9 +109,10 @@ class Likeness::Text {
 
   // Whole numbers stay such in networks.
   void AddWholes(int value) {
-    const auto found = of_.dequantised_.find(value);
-    if (found == of_.dequantised_.end()) return;
-    const Node& node = graph_.nodes[static_cast<size_t>(found->second)];
+    const int maker = survey_.MakerOf(value);
+    if (maker == Survey::kOutside) return;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
+    if (node.op != "DequantizeLinear" || !node.domain.empty()) return;
     text_ += " of";
     AddAttributes(node.attributes);
     for (const int input : node.inputs) text_ += Concat(" ", Content(input));
@@ -129,14 +130,6 @@ class Likeness::Text {
   std::map<int, size_t> places_;  // by value
   std::string text_;
 };
-
-Likeness::Likeness(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey) {
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    if (node.op == "DequantizeLinear" && node.domain.empty())
-      dequantised_.emplace(node.outputs[0], static_cast<int>(n));
-  }
-}
 
 std::string Likeness::Of(const Region& region) { return Text(*this, region).Run(); }
 

@@ -13,7 +13,7 @@ namespace swizzle::regions {
 
 class Likeness {
  public:
-  Likeness(const Graph& graph, const Survey& survey);
+  Likeness(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey) {}
 
   // Two regions have this in common only if their networks are the same but for names, inputs and outputs in the same
   // order, and the survey saw inputs of the same shapes. Known values count by what they hold.
@@ -27,7 +27,6 @@ class Likeness {
 
   const Graph& graph_;
   const Survey& survey_;
-  std::map<int, int> dequantised_;       // by value: the node DequantizeLinear that makes it
   std::map<int, std::string> contents_;  // by value
 };
 

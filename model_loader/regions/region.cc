@@ -160,13 +160,12 @@ class Extraction {
   const Node* WholesOf(const Node& reader, int value) const {
     const bool is_weight =
         (reader.op == "Conv" || reader.op == "Gemm" || reader.op == "MatMul") && reader.Input(1) == value;
-    if (!is_weight) return nullptr;
-    const auto makes = [&](const Node& node) {
-      return node.op == "DequantizeLinear" && node.domain.empty() && node.outputs[0] == value;
-    };
-    const auto found = std::ranges::find_if(graph_.nodes, makes);
+    const int maker = is_weight ? survey_.MakerOf(value) : Survey::kOutside;
+    if (maker == Survey::kOutside) return nullptr;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
     const auto is_known = [&](int input) { return input == kNoValue || survey_.IsKnown(input); };
-    return found != graph_.nodes.end() && std::ranges::all_of(found->inputs, is_known) ? &*found : nullptr;
+    const bool scales = node.op == "DequantizeLinear" && node.domain.empty();
+    return scales && std::ranges::all_of(node.inputs, is_known) ? &node : nullptr;
   }
 
   // As one row of the region has it.

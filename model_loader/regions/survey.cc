@@ -87,11 +87,15 @@ class Surveyor {
   Survey survey_;
 };
 
-void AddReaders(const Graph& graph, Survey& survey) {
+void AddUses(const Graph& graph, Survey& survey) {
+  survey.makers.assign(graph.values.size(), Survey::kOutside);
   survey.readers.resize(graph.values.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int input : graph.nodes[n].inputs) {
       if (input != kNoValue) survey.readers[static_cast<size_t>(input)].push_back(static_cast<int>(n));
+    }
+    for (const int output : graph.nodes[n].outputs) {
+      if (output != kNoValue) survey.makers[static_cast<size_t>(output)] = static_cast<int>(n);
     }
   }
   for (const GraphOutput& output : graph.outputs) {
@@ -129,7 +133,7 @@ StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream,
   SizeSearch search(program, stream, limits, samples, [&](const RunInputs& inputs) { return surveyor.Run(inputs); });
   SWIZZLE_RETURN_IF_ERROR(search.Find());
   Survey survey = surveyor.TakeSurvey();
-  AddReaders(program.graph(), survey);
+  AddUses(program.graph(), survey);
   AddIdioms(program.graph(), survey);
   survey.shapes_follow = ShapesFollowShapes(program.graph());
   survey.other_shapes = survey.shapes;

@@ -21,10 +21,12 @@ struct Survey {
   std::vector<DType> dtypes;
   // In another run, where the free dimensions, the batch among them, had other sizes; the same where there are none.
   std::vector<std::optional<Shape>> other_shapes;
-  fallback::RunMemory memory;             // of that run, between its nodes
-  bool shapes_follow = false;             // whether shapes go by those of the inputs alone, and there was another run
-  std::map<int, fallback::Array> known;   // constants, and what is computed of nothing else
-  std::vector<std::vector<int>> readers;  // nodes, and kOutside for an output of the graph
+  fallback::RunMemory memory;            // of that run, between its nodes
+  bool shapes_follow = false;            // whether shapes go by those of the inputs alone, and there was another run
+  std::map<int, fallback::Array> known;  // constants, and what is computed of nothing else
+  std::vector<int> makers;               // nodes, kOutside for constants and inputs
+  std::vector<std::vector<int>>
+      readers;  // nodes, once for each time they read, and kOutside for an output of the graph
   std::vector<Idiom> idioms;
   std::vector<int> idiom_of;  // by node: of idioms, or -1
 
@@ -33,6 +35,13 @@ struct Survey {
   static constexpr int kOutside = -1;
 
   bool IsKnown(int value) const { return known.contains(value); }
+  // The node that makes it, or kOutside.
+  int MakerOf(int value) const { return value == kNoValue ? kOutside : makers[static_cast<size_t>(value)]; }
+  // The node that alone reads it, once; kOutside where there are others, or it is an output of the graph.
+  int OnlyReaderOf(int value) const {
+    const bool one = value != kNoValue && readers[static_cast<size_t>(value)].size() == 1;
+    return one ? readers[static_cast<size_t>(value)].front() : kOutside;
+  }
 };
 
 // `samples`: shapes that are tried first. UNIMPLEMENTED if an input is declared without a shape. FAILED_PRECONDITION,
