@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Placement {
   int shape_nodes = 0;                   // on the host, of shapes alone
   int host_nodes = 0;                    // interpreted, between copies
   std::map<std::string, int> operators;  // of host_nodes
+  std::set<int> on_host = {};            // shape_nodes and host_nodes
 
   std::string OperatorCounts() const;  // "NonZero:1,TopK:1"
 };

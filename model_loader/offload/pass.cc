@@ -144,6 +144,7 @@ Status Pass::RunNode(int index) {
     }
     if (results.status().code() != StatusCode::kUnimplemented) return Annotate(results.status(), Describe(node));
   }
+  placement_.on_host.insert(index);
   if (stable) {
     ++placement_.shape_nodes;
   } else {

@@ -47,6 +47,7 @@ struct InspectCommand {
   std::filesystem::path tuning_cache;  // empty: none
   std::filesystem::path page;          // where to write the same as an HTML page; empty: nowhere
   std::filesystem::path calibration;   // .npz, or a folder of .npy files: zeros of inputs, too; empty: none
+  bool schedule = false;               // print each step of a model that runs in regions, too
 };
 
 // Writes `model` with the least weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz,

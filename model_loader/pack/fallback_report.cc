@@ -7,9 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "model_loader/pack/text_table.h"
+#include "model_loader/regions/schedule.h"
 
 namespace swizzle::pack {
 
@@ -79,6 +81,63 @@ std::string TimesText(const Graph& graph, const regions::RegionTimes& times) {
   return text;
 }
 
+std::string_view KindName(regions::StepKind kind) {
+  switch (kind) {
+    case regions::StepKind::kNode:
+      return "node";
+    case regions::StepKind::kRegion:
+      return "region";
+    case regions::StepKind::kAttention:
+      return "attention";
+    case regions::StepKind::kRecurrence:
+      return "recurrence";
+  }
+  return "";
+}
+
+std::string PlaceOf(const regions::RegionalProgram& regional, const regions::ScheduledStep& step) {
+  return step.on_device ? std::string(regional.on_device->device().name()) : "cpu";
+}
+
+// The end of a name, which tells nodes of one module from another.
+std::string EndOf(const std::string& name) {
+  constexpr size_t kMost = 48;
+  return name.size() <= kMost ? name : Concat("...", name.substr(name.size() - kMost + 3));
+}
+
+// What a step reads: inputs of the graph by name, all else by the step that makes it.
+std::string SourcesOf(const Graph& graph, const std::vector<int>& values, const std::map<int, size_t>& makers) {
+  constexpr size_t kMost = 6;
+  std::string text;
+  for (size_t i = 0; i < values.size() && i < kMost; ++i) {
+    const auto maker = makers.find(values[i]);
+    text += i == 0 ? "" : " ";
+    text +=
+        maker == makers.end() ? EndOf(graph.values[static_cast<size_t>(values[i])].name) : Concat("#", maker->second);
+  }
+  return values.size() > kMost ? Concat(text, " and ", values.size() - kMost, " more") : text;
+}
+
+nlohmann::ordered_json ScheduleArray(const regions::RegionalProgram& regional) {
+  const Graph& graph = regional.program->graph();
+  const auto names = [&](const std::vector<int>& values) {
+    std::vector<std::string> all;
+    for (const int value : values) all.push_back(graph.values[static_cast<size_t>(value)].name);
+    return all;
+  };
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const regions::ScheduledStep& step : regions::ScheduleOf(regional)) {
+    array.push_back({{"kind", KindName(step.kind)},
+                     {"nodes", step.nodes},
+                     {"place", PlaceOf(regional, step)},
+                     {"inputs", names(step.inputs)},
+                     {"outputs", names(step.outputs)},
+                     {"once_for_shapes", step.is_steady}});
+    if (step.kind == regions::StepKind::kRegion) array.back()["region"] = step.region + 1;
+  }
+  return array;
+}
+
 std::string BatchingText(const fallback::Program& program) {
   if (program.batch_obstacle()) return Concat("requests run one by one: ", *program.batch_obstacle(), "\n");
   return "requests of the same shapes share a batch\n";
@@ -117,6 +176,32 @@ std::string RegionLayersText(const regions::RegionalProgram& regional) {
   return Concat("\n", table.Render());
 }
 
+std::string ScheduleText(const regions::RegionalProgram& regional) {
+  const Graph& graph = regional.program->graph();
+  TextTable table({{"step", Align::kRight}, {"what"}, {"place"}, {"reads"}, {"last node"}});
+  std::map<int, size_t> makers;  // by value: the step
+  size_t count = 0, steady = 0;
+  for (const regions::ScheduledStep& step : regions::ScheduleOf(regional)) {
+    const Node& last = graph.nodes[static_cast<size_t>(step.nodes.back())];
+    std::string what = step.kind == regions::StepKind::kNode ? last.op : std::string(KindName(step.kind));
+    if (step.kind == regions::StepKind::kRegion) what += Concat(" ", step.region + 1);
+    if (step.nodes.size() > 1) what += Concat(", ", step.nodes.size(), " nodes");
+    if (step.is_steady) what += " *";
+    steady += step.is_steady ? 1 : 0;
+    table.AddRow({std::to_string(++count), std::move(what), PlaceOf(regional, step),
+                  SourcesOf(graph, step.inputs, makers), EndOf(last.name)});
+    for (const int value : step.outputs) makers[value] = count;
+  }
+  std::string outputs;
+  for (const GraphOutput& output : graph.outputs) {
+    const auto maker = makers.find(output.value);
+    outputs +=
+        Concat(outputs.empty() ? "" : ", ", output.name, maker == makers.end() ? "" : Concat(" of #", maker->second));
+  }
+  return Concat("\n", table.Render(), "outputs: ", outputs, "\n",
+                steady > 0 ? "* once for all requests of the same shapes\n" : "");
+}
+
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
                                       const regions::RegionalProgram& regional, const Times& times) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
@@ -130,6 +215,7 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
                                    {"weight_bytes", model.program->weight_bytes()},
                                    {"fallback_nodes", std::move(nodes)},
                                    {"regions", RegionsArray(regional, times)},
+                                   {"schedule", ScheduleArray(regional)},
                                    {"refusals", regional.refusals},
                                    {"planned_layers", regional.layers()},
                                    {"zeros", regional.ZerosText()},

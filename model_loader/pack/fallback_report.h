@@ -20,6 +20,9 @@ std::string FallbackText(const FallbackModel& model, const regions::RegionalProg
 // A table of the layers that regions hold, each with the kernel of its smallest batch; empty where there are none.
 std::string RegionLayersText(const regions::RegionalProgram& regional);
 
+// A table of the steps of a run, in their order (regions/schedule.h).
+std::string ScheduleText(const regions::RegionalProgram& regional);
+
 // What FallbackText says, with every node, and every layer of the regions. Keys only ever get added.
 nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
                                       const regions::RegionalProgram& regional,

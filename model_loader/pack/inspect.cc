@@ -106,9 +106,9 @@ StatusOr<Inspection> InspectRegions(const InspectCommand& command, const Fallbac
       regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
   SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, devices.cpu()));
   const std::string name = command.model.filename().string();
-  std::string text = command.json
-                         ? FallbackJson(name, model, regional, times)
-                         : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional));
+  std::string text = command.json ? FallbackJson(name, model, regional, times)
+                                  : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional),
+                                           command.schedule ? ScheduleText(regional) : "");
   return Shown(std::move(text), FallbackObject(name, model, regional, times), with_page);
 }
 

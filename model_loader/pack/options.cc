@@ -180,6 +180,9 @@ class Flags {
                     "layers' inputs is zero, and, on a GPU, from which share on skipping these wins; without it, as "
                     "the model was packed with")
         ->type_name("DATA");
+    app->add_flag("-v,--verbose", inspect_.schedule,
+                  "Of a model that runs in regions, print each step in its order, too: what it is, where it runs, and "
+                  "of which steps it reads; JSON has them always");
     app->callback([this] {
       inspect_.json = json();
       inspect_.precision = *PrecisionFromName(precision_);

@@ -5,6 +5,7 @@
 
 #include "model_loader/fallback/block_range.h"
 #include "model_loader/regions/free_sizes.h"
+#include "model_loader/regions/schedule.h"
 
 namespace swizzle::regions {
 namespace {
@@ -79,16 +80,20 @@ StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& strea
   SWIZZLE_RETURN_IF_ERROR(least);
   times.regions.resize(regional.regions.size());
   for (const TurnTime& turn : *least) {
-    const auto region = std::ranges::find_if(regional.regions, [&](const auto& r) { return r.get() == turn.part; });
-    if (region != regional.regions.end()) {
-      times.regions[static_cast<size_t>(region - regional.regions.begin())] += turn.time;
-    } else if (std::ranges::find(regional.recurrences, turn.part, [](const auto& r) { return r.get(); }) !=
-               regional.recurrences.end()) {
-      times.recurrent += turn.time;
-    } else if (turn.part != nullptr) {
-      times.attention += turn.time;
-    } else {
-      AddTime(turn, times.interpreted);
+    size_t region = 0;
+    switch (KindOf(regional, turn.part, &region)) {
+      case StepKind::kRegion:
+        times.regions[region] += turn.time;
+        break;
+      case StepKind::kRecurrence:
+        times.recurrent += turn.time;
+        break;
+      case StepKind::kAttention:
+        times.attention += turn.time;
+        break;
+      case StepKind::kNode:
+        AddTime(turn, times.interpreted);
+        break;
     }
   }
   return times;

@@ -17,7 +17,7 @@ struct RegionTimes {
   };
 
   std::vector<Shape> inputs;            // of these shapes
-  std::vector<absl::Duration> regions;  // in the order of RegionalProgram::regions
+  std::vector<absl::Duration> regions;  // in the order of RegionalProgram::regions, those alike together
   absl::Duration attention;             // all between regions
   absl::Duration recurrent;             // nodes, with the regions that they alone run, which have no time of their own
   std::vector<NodeTime> interpreted;    // in the order in which they run

@@ -49,6 +49,53 @@ output "y" = %y
   EXPECT_EQ(object["interpreted"][1]["op"], "Tan");
   EXPECT_EQ(object["interpreted"][1]["microseconds"], 600.0);
   EXPECT_FALSE(FallbackObject("m", model, regional).contains("interpreted"));
+  EXPECT_EQ(ScheduleText(regional), R"(
+step  what      place  reads  last node
+----  --------  -----  -----  ---------
+   1  region 1  cpu    x      a_node
+   2  Tan       cpu    #1     b_node
+   3  Tan       cpu    #2     y_node
+outputs: y of #3
+)");
+}
+
+TEST(FallbackReportTest, TheScheduleSaysWhatRunsOnceForAllRequestsOfTheSameShapes) {
+  auto graph = ParseGraph(R"(
+input %x: FP32[N,8]
+constant %w: FP32[8,8]
+%a = MatMul(%x,%w) "a_node" -> FP32[?]
+%s = Shape(%a) "s_node" -> INT64[?]
+%f = Cast(%s) {to=1} "f_node" -> FP32[?]
+%g = Tan(%f) "g_node" -> FP32[?]
+%b = Tan(%a) "b_node" -> FP32[?]
+%c = MatMul(%b,%w) "c_node" -> FP32[?]
+output "c" = %c
+output "g" = %g
+)",
+                          17);
+  ASSERT_THAT(graph, IsOk());
+  const std::unique_ptr<Backend> backend = NewCpuBackend();
+  FallbackModel model;
+  model.program = *fallback::Program::Make(*std::move(graph));
+  const regions::RegionalProgram regional =
+      regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
+  EXPECT_EQ(ScheduleText(regional), R"(
+step  what      place  reads  last node
+----  --------  -----  -----  ---------
+   1  region 1  cpu    x      a_node
+   2  Shape *   cpu    #1     s_node
+   3  Cast *    cpu    #2     f_node
+   4  Tan *     cpu    #3     g_node
+   5  Tan       cpu    #1     b_node
+   6  region 1  cpu    #5     c_node
+outputs: c of #6, g of #4
+* once for all requests of the same shapes
+)");
+  const auto schedule = FallbackObject("m", model, regional)["schedule"];
+  EXPECT_EQ(schedule[1]["once_for_shapes"], true);
+  EXPECT_EQ(schedule[5]["kind"], "region");
+  EXPECT_EQ(schedule[5]["region"], 1) << "the same layer again";
+  EXPECT_EQ(schedule[5]["inputs"][0], "b");
 }
 
 }  // namespace
