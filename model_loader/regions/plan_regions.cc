@@ -48,8 +48,36 @@ bool ReadsTooOften(const Graph& graph, const Survey& survey) {
   return read > kMostTimes * held + kFree;
 }
 
-std::vector<int> NodesBeside(const std::vector<fallback::PartOfProgram>& parts, const Graph& graph) {
-  std::set<int> taken;
+// Of nodes that run once for all requests of the same shapes, those that no layer with weights is connected with: such
+// layers are planned, and those around them with them.
+std::set<int> WithoutWeights(const std::vector<int>& steady, const Graph& graph, const Survey& survey) {
+  const std::set<int> among(steady.begin(), steady.end());
+  std::set<int> connected;
+  std::vector<int> open;
+  const auto add = [&](int node) {
+    if (among.contains(node) && connected.insert(node).second) open.push_back(node);
+  };
+  for (const int node : steady) {
+    if (HasKnownWeight(graph.nodes[static_cast<size_t>(node)], survey)) add(node);
+  }
+  while (!open.empty()) {
+    const Node& node = graph.nodes[static_cast<size_t>(open.back())];
+    open.pop_back();
+    for (const int input : node.inputs) add(survey.MakerOf(input));
+    for (const int output : node.outputs) {
+      if (output == kNoValue) continue;
+      for (const int reader : survey.readers[static_cast<size_t>(output)]) add(reader);
+    }
+  }
+  std::set<int> others;
+  std::ranges::set_difference(among, connected, std::inserter(others, others.end()));
+  return others;
+}
+
+// The nodes that may be of regions.
+std::vector<int> NodesToCut(const std::vector<fallback::PartOfProgram>& parts, const std::vector<int>& steady,
+                            const Graph& graph, const Survey& survey) {
+  std::set<int> taken = WithoutWeights(steady, graph, survey);
   for (const fallback::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
   std::vector<int> nodes;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -292,9 +320,11 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
   std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
   RegionPlanner planner(*program, survey, backends, of_one);
-  const std::vector<Region> regions = planner.Cut(NodesBeside(attention, graph));
+  const bool on_host = place == fallback::Place::kHost;
+  std::vector<int> steady = on_host ? SteadyNodes(graph) : std::vector<int>();
+  const std::vector<Region> regions = planner.Cut(NodesToCut(attention, steady, graph, survey));
   std::vector<std::pair<int, RecurrentLayers>> recurrences;
-  if (place == fallback::Place::kHost) recurrences = RecurrencesOf(graph, survey);
+  if (on_host) recurrences = RecurrencesOf(graph, survey);
   int64_t plans = std::ssize(regions);
   for (const auto& [node, layers] : recurrences) plans += 1 + std::ssize(layers.of_states);
   of_one.tuning_budget /= std::max<int64_t>(plans, 1);
@@ -308,7 +338,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
   for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), of_one.threads);
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
-  if (place == fallback::Place::kHost) planner.division.steady = SteadyNodes(graph);
+  planner.division.steady = std::move(steady);
   std::ranges::move(attention, std::back_inserter(planner.division.parts));
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));

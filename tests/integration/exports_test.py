@@ -38,7 +38,7 @@ EXPECTED = {
     'segformer_opset12': (17, 37, 34),
     'shufflenet_opset11': None,
     'swin_opset11': (12, 32, 68),
-    't5_opset12': (4, 11, 13),
+    't5_opset12': (2, 9, 13),
     'upsampled_opset11': None,
     'upsampled_opset16': None,
     'vit_opset11': (3, 10, 8),
