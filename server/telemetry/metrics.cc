@@ -24,7 +24,7 @@ namespace {
 // keep no probe waiting; and there are two threads, so that none waits while metrics are gathered.
 constexpr HttpLimits kLimits = {.connections = 256,
                                 .head_bytes = 8192,
-                                .handshake_time = absl::Seconds(1),
+                                .handshake_time = absl::Seconds(10),
                                 .body_time = absl::Seconds(1),
                                 .answer_time = absl::Seconds(1),
                                 .threads = 2,
