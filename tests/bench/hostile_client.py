@@ -207,8 +207,8 @@ SENT = {large_requests: {'values': 3 * 224 * 224, 'model': 'image'}}
 class Victim:
     """Asks again and again, on a connection of its own."""
 
-    def __init__(self, server, message):
-        self.message = message
+    def __init__(self, server, message, patience):
+        self.message, self.patience = message, patience
         if server.authority is None:
             self.channel = grpc.insecure_channel(server.address, traffic.CHANNEL)
         else:
@@ -221,7 +221,7 @@ class Victim:
         while not stop.is_set():
             start = time.monotonic()
             try:
-                self.call(self.message, timeout=5)
+                self.call(self.message, timeout=self.patience)
                 self.milliseconds.append((time.monotonic() - start) * 1e3)
             except grpc.RpcError as error:
                 self.errors[error.code().name] = self.errors.get(error.code().name, 0) + 1
@@ -230,7 +230,7 @@ class Victim:
     def probe(self, port):
         """As a kubelet does."""
         try:
-            with urllib.request.urlopen(f'http://127.0.0.1:{port}/livez', timeout=5) as answer:
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/livez', timeout=self.patience) as answer:
                 answer.read()
         except OSError:
             self.errors['PROBE'] = self.errors.get('PROBE', 0) + 1
@@ -245,10 +245,10 @@ def resident_mib(pid):
         return int(statm.read().split()[1]) * os.sysconf('SC_PAGESIZE') / MIB
 
 
-def suffer(server, name, seconds):
-    """(the victim, MiB resident at most, connections of the attacker)"""
+def suffer(server, name, seconds, patience=5):
+    """(the victim, which waits `patience` seconds for an answer, MiB resident at most, connections of the attacker)"""
     stop = threading.Event()
-    victim = Victim(server, traffic.zeros(**SENT.get(name, {})))
+    victim = Victim(server, traffic.zeros(**SENT.get(name, {})), patience)
     made = []
     port = server.ports[next((place for place, attacks in PLACES.items() if name in attacks), 'grpc')]
     threads = [threading.Thread(target=victim.run, args=(stop,)),
@@ -262,7 +262,7 @@ def suffer(server, name, seconds):
         time.sleep(0.05)
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert server.process.poll() is None, f'the server is gone with {server.process.returncode}'
     return victim, most, made
 

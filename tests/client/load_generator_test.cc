@@ -217,7 +217,7 @@ TEST(LoadWindowsTest, AreStableWhereTheLastThreeAgree) {
 
 TEST(LoadWindowsTest, TheLastThreeWindowsAreReported) {
   FakeClient client;
-  const WindowOptions anything_goes{absl::Milliseconds(20), /*stability_percent=*/1000, /*max_trials=*/50, 99};
+  const WindowOptions anything_goes{absl::Milliseconds(20), /*stability_percent=*/1e12, /*max_trials=*/1000000, 99};
   const SettledReport settled = MeasureUntilStable(client, {.concurrency = 2}, anything_goes, Numbered, IgnoreProgress);
   EXPECT_TRUE(settled.stable);
   EXPECT_GE(settled.windows, 3);

@@ -373,11 +373,16 @@ def test_a_replaced_file_counts_at_once(repository, start, tmp_path):
     def reloads(outcome):
         return server.metric('swizzle_credential_reloads_total', files='tokens', outcome=outcome)
 
+    def put(text):
+        """At once: no half of it is ever seen."""
+        (tmp_path / 'new').write_text(text)
+        (tmp_path / 'new').replace(file)
+
     assert may('first-token-0123456789') and not may('second-token-0123456789')
-    file.write_text('second-token-0123456789\n')
+    put('second-token-0123456789\n')
     wait_until(lambda: reloads('replaced') == 1, 30, 'the new tokens')
     assert may('second-token-0123456789') and not may('first-token-0123456789')
-    file.write_text('all short\n')
+    put('all short\n')
     wait_until(lambda: reloads('failed') == 1, 30, 'the failure')
     assert may('second-token-0123456789')
     assert 'line 1' in server.log() and 'token-0123456789' not in server.log()

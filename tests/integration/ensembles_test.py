@@ -218,7 +218,8 @@ def test_a_drain_finishes_what_is_between_two_steps(start, repository):
     with triton.InferenceServerClient(server.grpc) as client:
         answered = []
         client.async_infer('chain', [tensor('INPUT', VALUES)], lambda result, error: answered.append(error or result))
-        wait_until(lambda: server.metric('swizzle_inflight_requests', model='first') == 1, 30, 'the first step')
+        wait_until(lambda: answered or server.metric('swizzle_inflight_requests', model='first') == 1, 30,
+                   'the first step')
         server.terminate()
         wait_until(lambda: answered, 30, 'the answer')
         assert (answered[0].as_numpy('OUTPUT') == VALUES).all()

@@ -154,7 +154,7 @@ def test_orders_of_who_leaves_are_carried_out(start, repository):
 
 
 def test_files_are_bounded_together_with_requests(start, repository):
-    repository.identity().identity('slow', delay_ms=2000)
+    repository.identity().identity('slow', delay_ms=5000)
     server = start(repository, *EXPLICIT, '--load-model=slow', '--allow-load-overrides', '--max-inflight-bytes=4000000')
     large = order({'config': '{}', 'file:1/model.onnx': 'A' * 2000000})
     with Connection(server.rest) as busy:
@@ -179,7 +179,7 @@ def test_a_drain_ends_what_is_idle_and_answers_orders(start, repository):
         tensor.set_data_from_numpy(numpy.zeros((1, 16), numpy.float32))
         answers = []
         client.async_infer('slow', [tensor], callback=lambda result, error: answers.append(error))
-        wait_until(lambda: server.metric('swizzle_inflight_requests') >= 1, 30, 'the request')
+        wait_until(lambda: answers or server.metric('swizzle_inflight_requests') >= 1, 30, 'the request')
         server.terminate()
         assert idle.answer() is None
         wait_until(lambda: answers == [None], 30, 'the answer')

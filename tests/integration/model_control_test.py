@@ -208,7 +208,7 @@ def test_draining_while_loading_finishes_what_is_queued(start, repository):
         tensor.set_data_from_numpy(numpy.ones((1, 16), numpy.float32))
         results = []
         client.async_infer('slow', [tensor], lambda result, error: results.append(error))
-        wait_until(lambda: server.metric('swizzle_inflight_requests', model='slow') == 1, 30, 'the request')
+        wait_until(lambda: results or server.metric('swizzle_inflight_requests', model='slow') == 1, 30, 'the request')
         load = service_pb2_grpc.GRPCInferenceServiceStub(channel).RepositoryModelLoad.future(
             service_pb2.RepositoryModelLoadRequest(model_name=SPARSE), timeout=120)
         wait_until(lambda: 'reading model' in server.log(), 60, 'the load')

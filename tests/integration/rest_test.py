@@ -1,5 +1,6 @@
 """The protocol over HTTP: Triton's client unmodified, curl, and clients that are not in order."""
 
+import contextlib
 import gzip
 import json
 import subprocess
@@ -338,7 +339,7 @@ def test_what_is_no_request(server, head):
 
 
 def test_whoever_leaves_is_not_computed_for(repository, start):
-    """Five wait behind one and leave. A machine that stops for a second may compute some of them first, so most count."""
+    """Twenty wait behind one and leave. Where the machine stops for some seconds, the server computes some of them."""
     server = start(repository.identity('slow', delay_ms=1000, max_batch_size=1, extra=''), *FLAGS)
     path = '/v2/models/slow/infer'
 
@@ -347,33 +348,39 @@ def test_whoever_leaves_is_not_computed_for(repository, start):
 
     with Connection(server.rest) as first:
         first.send(request(path, VALID))
-        leaving = [Connection(server.rest) for _ in range(5)]
+        leaving = [Connection(server.rest) for _ in range(20)]
         for connection in leaving:
             connection.send(request(path, VALID))
-        wait_until(lambda: server.metric('swizzle_queue_depth') + ended('OK') >= 5, 30, 'the queueing')
+        wait_until(lambda: server.metric('swizzle_queue_depth') + ended('OK') >= 20, 60, 'the queueing')
         late = json.dumps({'inputs': [tensor(ROW)], 'parameters': {'timeout': 1000}})
         assert error_of(ask(server, path, late))[0] == 504
         for connection in leaving:
             connection.__exit__()
         assert first.answer()[0] == 200
-        wait_until(lambda: ended('OK') + ended('CANCELLED') == 6, 30, 'the end of the others')
-        assert ended('CANCELLED') >= 3
+        wait_until(lambda: ended('OK') + ended('CANCELLED') == 21, 60, 'the end of the others')
+        assert ended('CANCELLED') >= 5
     assert server.stop() == 0
 
 
 def test_slow_requests_are_cut_off(repository, start):
     server = start(repository.identity(), *FLAGS, '--request-timeout=0.5', '--handshake-timeout=0.5')
     with Connection(server.rest) as silent, Connection(server.rest) as head, Connection(server.rest) as body:
-        head.send('POST /v2 HTTP/1.1\r\n')
-        body.send(request(INFER, Content_Length=100), b'{')
+        with contextlib.suppress(ConnectionError):  # where this process was late
+            head.send('POST /v2 HTTP/1.1\r\n')
+            body.send(request(INFER, Content_Length=100), b'{')
         for connection in (silent, head, body):
-            assert connection.answer() is None  # or the socket's own timeout fails the test
-        assert ask(server, INFER, VALID)[0] == 200
+            with contextlib.suppress(ConnectionError):
+                assert connection.answer() is None  # or the socket's own timeout fails the test
+
+    def asked_in_time():
+        with contextlib.suppress(ConnectionError):
+            return ask(server, INFER, VALID)
+    assert wait_until(asked_in_time, 30, 'an answer')[0] == 200
     assert server.stop() == 0
 
 
 def test_a_drain_answers_what_is_under_way(repository, start):
-    server = start(repository.identity('slow', delay_ms=400), *FLAGS)
+    server = start(repository.identity('slow', delay_ms=3000), *FLAGS)
     with Connection(server.rest) as busy, Connection(server.rest) as idle:
         idle.send(request('/v2/health/ready', method='GET'))
         assert idle.answer()[0] == 200

@@ -212,7 +212,7 @@ def test_what_changes_while_a_request_waits_changes_nothing(repository, start, r
         client.register_system_shared_memory('in', key, 128)
         answers = []
         client.async_infer('slow', callback=lambda result, error: answers.append(error or result), **tensors())
-        wait_until(lambda: server.metric('swizzle_inflight_requests', model='slow') > 0, 30, 'the request')
+        wait_until(lambda: answers or server.metric('swizzle_inflight_requests', model='slow') > 0, 30, 'the request')
         shm.set_shared_memory_region(source, [VALUES + 1])
         wait_until(lambda: answers, 30, 'the answer')
         numpy.testing.assert_array_equal(answers[0].as_numpy('OUTPUT0'), VALUES)
