@@ -14,6 +14,7 @@ PRELUDE = '''
 import os, signal, sys, threading
 import numpy
 import swizzle_engine
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what starts in the background may inherit that it is ignored
 path = sys.argv[1]
 images = numpy.random.default_rng(1).random((3, 1, 28, 28), dtype=numpy.float32)
 def answer(model):
