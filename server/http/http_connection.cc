@@ -68,11 +68,15 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     all_.Add(listed_.number, this->weak_from_this());
     OnStrand([](Connection& its) { its.Begin(); });
   }
-  // What has come already is still answered.
   void EndIdle() override {
+    OnStrand([](Connection& its) { its.EndWait(); });
+  }
+  void EndForRoom() override {
+    makes_room = true;
     OnStrand([](Connection& its) {
-      error_code ignored;
-      if (its.idle_ && its.lowest().socket().available(ignored) == 0) its.Close();
+      if (!its.idle_) return its.Close();
+      its.makes_room = false;  // else whoever has begun to ask would stay for as long as a head may take
+      its.EndWait();
     });
   }
   void End() override {
@@ -101,6 +105,12 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   void ExpireAfter(absl::Duration time) {
     if (time == absl::ZeroDuration()) return lowest().expires_never();
     lowest().expires_after(absl::ToChronoNanoseconds(std::min(time, absl::Hours(24))));
+  }
+
+  // Ends the wait for a request. What has come already, even if nobody has looked at it yet, is still answered.
+  void EndWait() {
+    error_code ignored;
+    if (idle_ && lowest().socket().available(ignored) == 0) lowest().cancel();
   }
 
   void Begin() {

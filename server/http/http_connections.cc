@@ -44,10 +44,7 @@ void HttpConnections::MakeRoom() {
   std::erase_if(staying, [](const auto& its) { return its->makes_room.load(); });
   if (std::ssize(staying) >= limits.make_room_from) {
     const auto oldest = std::ranges::find_if(staying, [](const auto& its) { return !its->answering; });
-    if (oldest != staying.end()) {
-      (*oldest)->makes_room = true;
-      (*oldest)->End();
-    }
+    if (oldest != staying.end()) (*oldest)->EndForRoom();
   }
   staying.clear();
   const Instant end = Clock::Real().Now() + kRoomTime;

@@ -26,8 +26,10 @@ class HttpConnection {
   std::atomic<bool> makes_room = false;  // it is to end for another
 
   virtual void Start() = 0;
-  // Ends it, unless a request is under way.
+  // Ends it, unless a request is under way, or has come.
   virtual void EndIdle() = 0;
+  // Ends it for another, unless a request has come that nobody has begun to read.
+  virtual void EndForRoom() = 0;
   // Ends it; who has a request of it hears that the client has left.
   virtual void End() = 0;
 };
@@ -51,8 +53,9 @@ class HttpConnections {
   std::vector<std::shared_ptr<HttpConnection>> All() const;
   // Returns once there is none.
   void AwaitNone();
-  // Where there are as many as limits.make_room_from, ends the oldest but for those that a handler has: whoever is in
-  // order asks and reads at once. Waits until there may be one more, for a while. The acceptor's thread's.
+  // Where there are as many as limits.make_room_from, ends the oldest but for those that a handler has, or that have
+  // asked: whoever is in order asks and reads at once. Waits until there may be one more, for a while. The acceptor's
+  // thread's.
   void MakeRoom();
   // When a connection that begins now will be of age. The acceptor's thread's.
   Instant DrawAge();

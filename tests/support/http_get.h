@@ -27,9 +27,15 @@ class SilentClient {
   SilentClient& operator=(const SilentClient&) = delete;
 
   // Everything that is answered to `request`; empty if nothing listens.
-  std::string Ask(const std::string& request) const {
+  std::string Ask(const std::string& request) const { return Send(request) ? Read() : ""; }
+
+  // Whether it could be sent.
+  bool Send(const std::string& request) const {
+    return connected_ && send(descriptor_, request.data(), request.size(), MSG_NOSIGNAL) >= 0;
+  }
+  // Everything that comes until the connection ends.
+  std::string Read() const {
     std::string answer;
-    if (!connected_ || send(descriptor_, request.data(), request.size(), MSG_NOSIGNAL) < 0) return answer;
     char buffer[4096];
     for (ssize_t got; (got = recv(descriptor_, buffer, sizeof(buffer), 0)) > 0;) {
       answer.append(buffer, static_cast<size_t>(got));

@@ -197,6 +197,33 @@ TEST(HttpServerTest, ConnectionsThatAreAnsweredMakeNoRoom) {
   EXPECT_THAT(answer, EndsWith("held"));
 }
 
+// The one thread that reads requests is late: the oldest connection has asked meanwhile, and others have to make room.
+TEST(HttpServerTest, WhoHasAskedMakesNoRoom) {
+  Echo echo;
+  HttpLimits limits = kOneRequest;
+  limits.threads = 1;
+  const auto server = Start(echo, limits);
+  std::promise<void> go, begun;
+  echo.Do([&](const std::shared_ptr<HttpCall>& call) {
+    begun.set_value();
+    go.get_future().wait();
+    call->Answer(HttpAnswer{.body = {"late"}}, nullptr);
+  });
+  const SilentClient busy(server->port());
+  ASSERT_TRUE(busy.Send(Get("/busy")));
+  begun.get_future().wait();
+  echo.Do(nullptr);
+  const SilentClient asking(server->port());
+  ASSERT_TRUE(asking.Send(Get("/asked")));
+  std::deque<SilentClient> silent;
+  for (int i = 0; i < 56; ++i) silent.emplace_back(server->port());
+  while (server->connections().accepted < 58) std::this_thread::yield();
+  go.set_value();
+  EXPECT_THAT(busy.Read(), EndsWith("late"));
+  EXPECT_THAT(asking.Read(), EndsWith("target /asked"));
+  EXPECT_THAT(HttpGet(server->port(), "/a"), EndsWith("target /a"));
+}
+
 TEST(HttpServerTest, WithoutRoomTheNewestIsRefused) {
   Echo echo;
   const auto server = Start(echo, {.connections = 3, .handshake_time = absl::Hours(1)});
