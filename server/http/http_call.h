@@ -44,7 +44,7 @@ struct HttpAnswer {
 };
 
 // One request that has come whole. Whoever has it answers it once; what is dropped without an answer ends its
-// connection. Thread-safe, but for OnLeft, which comes before others have it.
+// connection, and so does a callback that throws. Thread-safe, but for OnLeft, which comes before others have it.
 class HttpCall {
  public:
   virtual ~HttpCall() = default;

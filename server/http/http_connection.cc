@@ -89,17 +89,27 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
 
+  // What throws, where memory runs out or in a callback, ends the connection: what else it waits for would keep it.
+  template <typename Function>
+  void Contain(Function&& function) {
+    try {
+      function();
+    } catch (...) {
+      Close();
+    }
+  }
   // Runs it where nothing else of this connection runs; at once, if this is there.
   template <typename Function>
   void OnStrand(Function function) {
-    net::dispatch(stream_.get_executor(),
-                  [self = this->shared_from_this(), function = std::move(function)]() mutable { function(*self); });
+    net::dispatch(stream_.get_executor(), [self = this->shared_from_this(), function = std::move(function)]() mutable {
+      self->Contain([&] { function(*self); });
+    });
   }
   // What is called when something that was begun has ended.
   template <typename Member>
   auto Then(Member member) {
     return [self = this->shared_from_this(), member](error_code error, size_t bytes = 0) {
-      ((*self).*member)(error, bytes);
+      self->Contain([&] { ((*self).*member)(error, bytes); });
     };
   }
   void ExpireAfter(absl::Duration time) {

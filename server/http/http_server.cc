@@ -50,7 +50,7 @@ class BeastServer final : public HttpServer {
   }
 
  private:
-  // What is thrown in a handler, where memory runs out, lets go of the handler's connection, which ends with it.
+  // Connections contain what their handlers throw; what is thrown while one is ended for that ends no thread.
   void Run() {
     while (true) {
       try {

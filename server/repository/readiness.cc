@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "model_loader/files/printable_name.h"
+#include "server/repository/model_directory.h"
+
 namespace swizzle {
 
 StatusOr<ReadyRule> ParseReadyRule(std::string_view text) {
@@ -11,7 +14,9 @@ StatusOr<ReadyRule> ParseReadyRule(std::string_view text) {
   while (true) {
     const size_t comma = std::min(text.find(','), text.size());
     if (comma == 0) return InvalidArgument("it is neither all, any, nor names of models separated by commas");
-    rule.names.emplace_back(text.substr(0, comma));
+    const std::string_view name = text.substr(0, comma);
+    SWIZZLE_RETURN_IF_ERROR(Annotate(CheckModelName(name), Concat("no model is called ", QuotedName(name))));
+    rule.names.emplace_back(name);
     if (comma == text.size()) return rule;
     text.remove_prefix(comma + 1);
   }

@@ -41,7 +41,7 @@ struct ReadyRule {
   std::vector<std::string> names;  // where kNamed
 };
 
-// "all", "any", or names separated by commas. INVALID_ARGUMENT for anything else.
+// "all", "any", or names that models may have, separated by commas. INVALID_ARGUMENT for anything else.
 StatusOr<ReadyRule> ParseReadyRule(std::string_view text);
 
 struct Readiness {

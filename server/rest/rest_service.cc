@@ -29,16 +29,16 @@ HttpAnswer Probe(bool yes, const char* what) {
 }
 
 // The refusal of another method than the path takes; none for one of its.
-std::optional<HttpAnswer> CheckMethod(const RestPath& path, const std::string& method) {
-  const bool reads = method == "GET" || method == "HEAD";
+std::optional<HttpAnswer> CheckMethod(const RestPath& path, const HttpHead& head) {
+  const bool reads = head.method == "GET" || head.method == "HEAD";
   const bool right = path.methods == RestMethods::kGet    ? reads
-                     : path.methods == RestMethods::kPost ? method == "POST"
-                                                          : reads || method == "POST";
+                     : path.methods == RestMethods::kPost ? head.method == "POST"
+                                                          : reads || head.method == "POST";
   if (right) return std::nullopt;
   const char* const takes = path.methods == RestMethods::kGet    ? "GET"
                             : path.methods == RestMethods::kPost ? "POST"
                                                                  : "GET and POST";
-  HttpAnswer refusal = ErrorAnswer(405, Concat(path.rule, " takes ", takes));
+  HttpAnswer refusal = ErrorAnswer(405, Concat(QuotedName(head.target), " takes ", takes));
   refusal.headers.emplace_back("Allow", path.methods == RestMethods::kGet    ? "GET, HEAD"
                                         : path.methods == RestMethods::kPost ? "POST"
                                                                              : "GET, HEAD, POST");
@@ -71,7 +71,7 @@ HttpAnswer RestService::Error(int status, const std::string& why) {
 HttpAdmission RestService::Admit(const HttpHead& head) {
   const std::optional<RestPath> path = ParseRestPath(head.target);
   if (!path) return {.refusal = ErrorAnswer(404, Concat("there is no ", QuotedName(head.target), "; see /v2"))};
-  if (std::optional<HttpAnswer> refusal = CheckMethod(*path, head.method)) return {.refusal = *std::move(refusal)};
+  if (std::optional<HttpAnswer> refusal = CheckMethod(*path, head)) return {.refusal = *std::move(refusal)};
   const Status allowed = inference_.calls().authorization->CheckCall(kind(), FindAccessRule(path->rule), ShownIn(head));
   if (!allowed.ok()) return {.refusal = ErrorAnswer(allowed)};
   if (path->action == RestAction::kLoad) return {.most_body_bytes = control_->most_load_bytes()};

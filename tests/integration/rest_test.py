@@ -236,7 +236,7 @@ def test_errors_have_the_status_that_clients_expect(server, client):
     assert error_of(ask(server, '/v2/models/nobody/infer', VALID))[0] == 404
     assert error_of(ask(server, '/v2/models/identity/versions/7/infer', VALID))[0] == 404
     assert error_of(ask(server, '/v2/nothing'))[0] == 404
-    assert error_of(ask(server, INFER, method='GET'))[0] == 405
+    assert error_of(ask(server, INFER, method='GET')) == (405, f"'{INFER}' takes POST")
     assert error_of(ask(server, '/v2', VALID))[0] == 405
     status, headers, _ = ask(server, '/v2/logging', method='DELETE')
     assert status == 405 and headers['allow'] == 'GET, HEAD, POST'

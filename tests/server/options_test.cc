@@ -106,6 +106,7 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
       {{"--model-repository=/m", "--pin-threads=some"}, "some not in {auto,off,on}"},
       {{"--model-repository=/m", "--tune=later"}, "later not in {background,before-ready,off}"},
       {{"--model-repository=/m", "--ready=a,,b"}, "--ready"},
+      {{"--model-repository=/m", "--ready=a b"}, "--ready: no model is called 'a b': model names consist of"},
       {{"--model-repository=/m", "--drain-delay=-1"}, "--drain-delay"},
       {{"--model-repository=/m", "--tuning-budget=3601"}, "--tuning-budget"},
       {{"--model-repository=/m", "--weight-budget=0.5"}, "--weight-budget"},

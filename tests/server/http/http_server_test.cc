@@ -103,6 +103,28 @@ TEST(HttpServerTest, AServiceThatThrowsEndsTheConnection) {
   EXPECT_THAT(HttpGet(server->port(), "/a"), EndsWith("target /a"));
 }
 
+// It would be kept for the client's next request, or its end.
+TEST(HttpServerTest, ACallbackThatThrowsEndsTheConnection) {
+  Echo echo;
+  const auto server = Start(echo, {.connections = 8});
+  echo.Do([](const auto& call) { call->Answer(HttpAnswer{.body = {"answered"}}, [] { throw std::bad_alloc(); }); });
+  EXPECT_THAT(SilentClient(server->port()).Ask(Get("/a")), EndsWith("answered"));
+  std::promise<void> taken;
+  std::shared_ptr<HttpCall> held;
+  echo.Do([&](const std::shared_ptr<HttpCall>& call) {
+    call->OnLeft([&] {
+      held = nullptr;
+      throw std::bad_alloc();
+    });
+    held = call;
+    taken.set_value();
+  });
+  std::thread client([port = server->port()] { EXPECT_EQ(SilentClient(port).Ask(Get("/b")), ""); });
+  taken.get_future().wait();
+  server->Shutdown();
+  client.join();
+}
+
 TEST(HttpServerTest, ACallThatIsDroppedEndsItsConnection) {
   Echo echo;
   const auto server = Start(echo);

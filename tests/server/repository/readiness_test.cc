@@ -83,5 +83,14 @@ TEST(ReadinessTest, RulesAreParsed) {
   }
 }
 
+TEST(ReadinessTest, NamesThatNoModelHasAreRefused) {
+  for (const char* name : {"a b", " a", "a/b", "a\n", "all models"}) {
+    const Status status = ParseReadyRule(Concat("good,", name)).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(status.message()), ::testing::StartsWith("no model is called '")) << name;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("model names consist of")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace swizzle
