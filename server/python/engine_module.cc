@@ -8,6 +8,7 @@
 #include "server/python/model_files.h"
 #include "server/python/open_model.h"
 #include "server/python/output_array.h"
+#include "server/python/status_error.h"
 
 namespace swizzle::python {
 namespace {
@@ -31,6 +32,7 @@ nb::tuple ViewOf(const nb::str& name, const std::string& datatype, nb::handle va
 NB_MODULE(_engine, module) {
   nb::set_leak_warnings(false);  // models may be open when the interpreter ends
   WatchForks();
+  BindModelError(module);
   BindOutputBytes(module);
   BindModel(module);
   BindModelFiles(module);

@@ -5,6 +5,8 @@
 namespace swizzle::python {
 namespace {
 
+PyObject* model_error = nullptr;  // kept for good
+
 PyObject* TypeOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
@@ -20,6 +22,8 @@ PyObject* TypeOf(absl::StatusCode code) {
       return PyExc_NotImplementedError;
     case absl::StatusCode::kResourceExhausted:
       return PyExc_MemoryError;
+    case absl::StatusCode::kFailedPrecondition:
+      return model_error;
     case absl::StatusCode::kDeadlineExceeded:
       return PyExc_TimeoutError;
     case absl::StatusCode::kUnavailable:
@@ -31,6 +35,15 @@ PyObject* TypeOf(absl::StatusCode code) {
 }
 
 }  // namespace
+
+void BindModelError(nanobind::module_& module) {
+  model_error = PyErr_NewExceptionWithDoc(
+      "swizzle_engine.ModelError",
+      "No input can make this model run: it is at fault, or needs what the engine lacks, or has to be opened again.",
+      PyExc_RuntimeError, nullptr);
+  if (model_error == nullptr) throw nanobind::python_error();
+  module.attr("ModelError") = nanobind::handle(model_error);
+}
 
 void Raise(PyObject* type, std::string_view message) {
   PyErr_SetObject(type, Text(message).ptr());

@@ -72,7 +72,7 @@ for _ in range(10):
     if child == 0:
         try:
             answer(model)
-        except RuntimeError as error:
+        except swizzle_engine.ModelError as error:
             assert 'fork' in str(error), error
         sys.exit(0)
     ends_well(child)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import html
 import json
+import pickle
 import threading
 
 import ml_dtypes
@@ -18,11 +19,11 @@ pytestmark = needs_module
 TYPE = onnx.TensorProto
 
 
-def save(path, nodes, inputs, outputs, initializers=()):
+def save(path, nodes, inputs, outputs, initializers=(), opset=17):
     """A model of these nodes; values are (name, type, shape)."""
     values = [[onnx.helper.make_tensor_value_info(*value) for value in side] for side in (inputs, outputs)]
     graph = onnx.helper.make_graph(nodes, 'graph', *values, list(initializers))
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 17)], ir_version=8)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', opset)], ir_version=8)
     onnx.save(model, path)
     return path
 
@@ -169,6 +170,19 @@ def test_errors_of_opening_are_pythons(folder, linear):
                    [('x', TYPE.FLOAT, [1])], [('y', TYPE.FLOAT, [1])])
     with pytest.raises((NotImplementedError, ValueError), match='Optional'):
         swizzle_engine.Model(unknown)
+
+
+def test_a_model_that_no_input_helps_has_an_error_of_its_own(folder):
+    grid = onnx.numpy_helper.from_array(numpy.zeros((1, 3, 4, 5, 3), numpy.float32), 'grid')
+    for op, inputs, shape, initializers, message in (
+            ('Det', ['x'], (4, 3), [], 'Det.*the model is at fault'),
+            ('GridSample', ['x', 'grid'], (1, 2, 3, 4, 5), [grid], 'GridSample.*lacks that')):
+        hopeless = save(folder / 'hopeless.onnx', [onnx.helper.make_node(op, inputs, ['y'])],
+                        [('x', TYPE.FLOAT, shape)], [('y', TYPE.FLOAT, None)], initializers, opset=20)
+        with pytest.raises(swizzle_engine.ModelError, match=message):
+            swizzle_engine.Model(hopeless)
+    error = pickle.loads(pickle.dumps(swizzle_engine.ModelError('why')))
+    assert type(error) is swizzle_engine.ModelError and isinstance(error, RuntimeError) and str(error) == 'why'
 
 
 def test_a_closed_model_runs_no_more(linear):

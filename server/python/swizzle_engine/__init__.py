@@ -12,9 +12,10 @@ Nothing is ever downloaded.
 
 import importlib
 
-_HOMES = {'Model': 'model', 'Report': 'report', 'prune': 'files', 'quantize': 'files', 'pack': 'files'}
+_HOMES = {'Model': 'model', 'ModelError': '_engine', 'Report': 'report', 'prune': 'files', 'quantize': 'files',
+          'pack': 'files'}
 
-__all__ = ['Model', 'Report', '__version__', 'pack', 'prune', 'quantize']
+__all__ = ['Model', 'ModelError', 'Report', '__version__', 'pack', 'prune', 'quantize']
 
 
 def __getattr__(name):

@@ -3,6 +3,9 @@ from typing import Any
 
 import numpy
 
+class ModelError(RuntimeError):
+    """No input can make this model run: it is at fault, or needs what the engine lacks, or has to be opened again."""
+
 class TensorInfo:
     """An input or output: its name; its datatype as the Open Inference Protocol has it, 'FP32'; whether it may be left
     out; its shape, with None where any size does; and the type that arrays of it have, float32 for BF16 and object for
