@@ -130,7 +130,7 @@ class CudaBackend final : public DeviceBackend, public AlgorithmChooser {
     SWIZZLE_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, ordinal), Concat("ask GPU ", ordinal));
     if (10 * properties.major + properties.minor < kOldestCapability) {
       return Unimplemented(properties.name, " has compute capability ", properties.major, ".", properties.minor,
-                           "; 7.5 is the least; use --device=cpu");
+                           "; 7.5 is the least; the device 'cpu' needs none");
     }
     device_.ordinal = ordinal;
     device_.multiprocessors = properties.multiProcessorCount;
@@ -173,14 +173,15 @@ StatusOr<int> CountCudaDevices() {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver == 0) {
-      return MakeError(StatusCode::kUnavailable, "there is no NVIDIA driver on this machine; use --device=cpu");
+      return MakeError(StatusCode::kUnavailable,
+                       "there is no NVIDIA driver on this machine; the device 'cpu' needs none");
     }
     return MakeError(StatusCode::kUnavailable, "the NVIDIA driver is for CUDA ", driver / 1000, ".", driver % 1000 / 10,
                      "; this build needs ", CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10,
-                     ": update the driver, or use --device=cpu");
+                     ": update the driver, or choose the device 'cpu'");
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
-    return MakeError(StatusCode::kUnavailable, "this process sees no NVIDIA GPU; use --device=cpu");
+    return MakeError(StatusCode::kUnavailable, "this process sees no NVIDIA GPU; the device 'cpu' needs none");
   }
   if (error != cudaSuccess) {
     return MakeError(StatusCode::kUnavailable, std::string(cuda::CudaStatus(error, "look for GPUs").message()));

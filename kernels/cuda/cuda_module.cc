@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,9 @@ namespace fs = std::filesystem;
 Mutex module_mutex;
 fs::path named_module ABSL_GUARDED_BY(module_mutex);
 
+// Where it was said to be; empty: nowhere.
 fs::path NamedModule() {
+  if (const char* const given = std::getenv(cuda::kModuleVariable); given != nullptr && *given != '\0') return given;
   const MutexLock lock(module_mutex);
   return named_module;
 }
@@ -34,8 +37,8 @@ fs::path FolderOfThis() {
   return known ? fs::canonical(info.dli_fname, ignored).parent_path() : fs::path();
 }
 
-// Where it was said to be; beside the program or this library, as builds have it; or where it is installed. Empty:
-// nowhere.
+// Where it was said to be; beside the program or this library, as builds have it; or where it is installed. Else its
+// name alone.
 fs::path FindModule() {
   if (fs::path named = NamedModule(); !named.empty()) return named;
   std::error_code ignored;
@@ -43,7 +46,7 @@ fs::path FindModule() {
   for (const fs::path& folder : {program, program.parent_path() / "lib/swizzle", own, own.parent_path() / "swizzle"}) {
     if (const fs::path path = folder / cuda::kModuleFile; fs::exists(path, ignored)) return path;
   }
-  return {};
+  return cuda::kModuleFile;
 }
 
 // The driver's library; CUDA needs it, and it is small. Without it the module, of hundreds of megabytes with what it
@@ -52,18 +55,21 @@ bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != null
 
 StatusOr<const ModuleFunctions*> OpenModule() {
   const fs::path path = FindModule();
-  if (path.empty()) {
-    return Unimplemented("this build has no CUDA backend (", cuda::kModuleFile,
-                         "); use --device=cpu, or build with nvcc on the PATH");
+  if (std::error_code ignored; !path.has_parent_path() || !fs::exists(path, ignored)) {
+    return Unimplemented("the CUDA backend (", path.string(),
+                         ") is not installed: pip install swizzle-engine-cuda, or Debian's package swizzle-cuda, or "
+                         "build with nvcc on the PATH; the device 'cpu' needs none");
   }
   if (!HasDriver()) {
     return MakeError(StatusCode::kUnavailable,
-                     "there is no NVIDIA driver on this machine (libcuda.so.1); use --device=cpu");
+                     "there is no NVIDIA driver on this machine (libcuda.so.1); the device 'cpu' needs none");
   }
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
     return MakeError(StatusCode::kUnavailable,
-                     "the CUDA backend cannot be loaded; use --device=cpu, or install CUDA's libraries: ", dlerror());
+                     "the CUDA backend cannot be loaded; install CUDA's libraries, with pip nvidia-cublas and "
+                     "nvidia-cudnn-cu13, or choose the device 'cpu', which needs none: ",
+                     dlerror());
   }
   const auto entry = reinterpret_cast<cuda::ModuleEntry>(dlsym(module, cuda::kModuleEntry));
   const ModuleFunctions* const functions = entry == nullptr ? nullptr : entry();
@@ -74,10 +80,15 @@ StatusOr<const ModuleFunctions*> OpenModule() {
   return functions;
 }
 
-// Opened once, never closed.
-const StatusOr<const ModuleFunctions*>& Module() {
-  static const StatusOr<const ModuleFunctions*> module = OpenModule();
-  return module;
+// Opened once, never closed. What is missing may be installed before it is asked for again.
+StatusOr<const ModuleFunctions*> Module() {
+  static Mutex mutex;
+  static const ModuleFunctions* opened = nullptr;
+  const MutexLock lock(mutex);
+  if (opened == nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(opened, OpenModule());
+  }
+  return opened;
 }
 
 }  // namespace

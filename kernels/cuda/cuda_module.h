@@ -28,6 +28,8 @@ struct ModuleFunctions {
   StatusOr<std::unique_ptr<SharedDeviceMemory>> (*open_ipc_memory)(int ordinal, std::string_view handle) = nullptr;
 };
 
+// The variable of the environment that names the module's file, whatever else does.
+inline constexpr char kModuleVariable[] = "SWIZZLE_CUDA_MODULE";
 // From now on the module is this file, unless it has been opened already. Thread-safe.
 void UseModule(std::filesystem::path file);
 

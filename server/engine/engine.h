@@ -127,7 +127,7 @@ class Model {
 };
 
 // Where libswizzle_cuda.so is, if it is neither beside this library nor installed with it. To be called before a GPU is
-// first asked for.
+// first opened; SWIZZLE_CUDA_MODULE in the environment comes first.
 void UseCudaModule(const std::filesystem::path& file);
 
 // The commands of swizzle-pack, whose page says what each option does. All return the text that the command prints.

@@ -27,6 +27,8 @@ nb::tuple ViewOf(const nb::str& name, const std::string& datatype, nb::handle va
                         reinterpret_cast<uintptr_t>(view.data.data()), array.copied());
 }
 
+void UseCudaModule(const nb::bytes& file) { engine::UseCudaModule(std::string(file.c_str(), file.size())); }
+
 }  // namespace
 
 NB_MODULE(_engine, module) {
@@ -37,6 +39,7 @@ NB_MODULE(_engine, module) {
   BindModel(module);
   BindModelFiles(module);
   module.def("version", &engine::Version);
+  module.def("use_cuda_module", &UseCudaModule, nb::arg("file"));
   module.def("view_of", &ViewOf, nb::arg("name"), nb::arg("datatype"), nb::arg("value"));
   module.def("end_interpreter", &EndInterpreter);
 }

@@ -1,6 +1,7 @@
 """The page of messages quotes what is said: each message is provoked, or at least stands in the sources."""
 
 import contextlib
+import os
 import pathlib
 import queue
 import re
@@ -19,6 +20,7 @@ from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from certificates import Authority
+from cuda_stand_ins import make_driver
 from conftest import DENSE, QUICK_START, ROOT, SANITIZED, SHIPPED, SPARSE, Repository, Server, program
 
 PAGE = (ROOT / 'server/TROUBLESHOOTING.md').read_text()
@@ -26,8 +28,7 @@ TOKEN = 'abcdefghijklmnopqrstuvwxyz'
 
 # Messages that need another machine, or a moment that a test cannot wait for. They stand in the sources.
 NOT_PROVOKED = {
-    'there is no NVIDIA driver on this machine (libcuda.so.1); use --device=cpu',
-    'this build has no CUDA backend (…); use --device=cpu, or build with nvcc on the PATH',
+    "there is no NVIDIA driver on this machine (libcuda.so.1); the device 'cpu' needs none",
     'this process may not start … threads more; raise its limits',
     "model '…' is being loaded", 'the server is loading its models', 'the server is shutting down',
     '… has requests and responses of …',
@@ -77,7 +78,7 @@ def said_by(*command, **options):
 def ends(folder, *flags, **options):
     """What a server says that does not start."""
     places = [f'--{kind}-address=127.0.0.1:0' for kind in ('grpc', 'metrics') if f'--{kind}-address' not in str(flags)]
-    return said_by(program('swizzle-server'), '--device=cpu', *places, *flags, cwd=folder, **options)
+    return said_by(program('swizzle-server'), *([] if '--device=cuda' in flags else ['--device=cpu']), *places, *flags, cwd=folder, **options)
 
 
 def starts(folder):
@@ -106,6 +107,11 @@ def starts(folder):
     yield ends(folder, given, '--auth-tokens=tokens')
     yield ends(folder, given, '--port-file=nowhere/ports')
     yield ends(folder, given, preexec_fn=few_files)
+    yield ends(folder, given, '--device=cuda', env={**os.environ, 'SWIZZLE_CUDA_MODULE': str(folder / 'none.so')})
+    (folder / 'module.so').write_bytes(b'no library')
+    driver = make_driver(folder)
+    yield ends(folder, given, '--device=cuda', env={**os.environ, 'SWIZZLE_CUDA_MODULE': str(folder / 'module.so'),
+                                                    'LD_LIBRARY_PATH': str(driver.parent)})
 
 
 def a_model(operator='Relu', domain='', opset=17, rows=None, weight=None):

@@ -57,6 +57,9 @@ def quantize(model: bytes, output: bytes, *, calibration: bytes, observer: str, 
 def pack(model: bytes, output: bytes, *, format: str, calibration: bytes, threads: int,
          progress: Callable[[str], object] | None) -> str: ...
 def version() -> str: ...
+def use_cuda_module(file: bytes) -> None:
+    """The CUDA module is this file, unless it has been opened already, or the environment names another."""
+
 def view_of(name: str, datatype: str, value: Any) -> tuple[str, tuple[int, ...], int, bool]:
     """What the engine sees of an input: (datatype, shape, address, whether its elements were copied)."""
 

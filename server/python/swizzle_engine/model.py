@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from swizzle_engine import _engine
+from swizzle_engine import _engine, cuda
 from swizzle_engine.report import Report
 
 
@@ -28,7 +28,7 @@ class Model:
                  tuning_cache: str | os.PathLike[str] = ''):
         """Opens the file, and nothing outside of its folder.
 
-        device: 'cpu', 'cuda', 'cuda:1', or 'auto': a GPU where there is one.
+        device: 'cpu', or, with the package swizzle-engine-cuda, 'cuda', 'cuda:1', or 'auto': a GPU where there is one.
         threads: for all runs at a time; 0: all that the process may use.
         precision: 'fp32', on the CPU 'bf16', too; on GPUs 'fp16x3', 'tf32', 'fp16', 'int8'.
         max_batch: rows that are computed together; what has more is computed in parts.
@@ -36,6 +36,8 @@ class Model:
             tune_now, before this returns. Without, they are chosen by estimates.
         tuning_cache: a file that keeps the times, for other processes, too.
         """
+        if device != 'cpu' and (module := cuda.find_module()) is not None:
+            _engine.use_cuda_module(os.fsencode(module))
         self._engine = _engine.Model(
             os.fsencode(path), device=device, threads=threads, precision=precision, max_batch=max_batch,
             concurrency=concurrency, tuning_budget=tuning_budget, tune_now=tune_now,

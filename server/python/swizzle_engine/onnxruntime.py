@@ -5,7 +5,7 @@
     session = onnxruntime.InferenceSession('model.onnx')
     outputs = session.run(None, {'x': array})
 
-Errors are Python's own: ValueError, FileNotFoundError, NotImplementedError.
+Errors are Python's own: ValueError, FileNotFoundError, NotImplementedError; and ModelError.
 """
 
 import os
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy
 
+from swizzle_engine import cuda
 from swizzle_engine.model import Model
 
 _TYPES = {'BOOL': 'bool', 'UINT8': 'uint8', 'UINT16': 'uint16', 'UINT32': 'uint32', 'UINT64': 'uint64', 'INT8': 'int8',
@@ -89,11 +90,12 @@ class InferenceSession:
 
 
 def get_available_providers() -> list[str]:
-    return ['CPUExecutionProvider']
+    """With the package swizzle-engine-cuda CUDA's, too, whether or not there is a GPU."""
+    return [*(['CUDAExecutionProvider'] if cuda.find_module() else []), 'CPUExecutionProvider']
 
 
 def get_device() -> str:
-    return 'CPU'
+    return 'GPU' if cuda.find_module() else 'CPU'
 
 
 def _node_arg(info: Any) -> NodeArg:

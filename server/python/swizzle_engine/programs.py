@@ -5,16 +5,19 @@ import pathlib
 import sys
 from typing import NoReturn
 
+from swizzle_engine import cuda
+
 FOLDER = pathlib.Path(__file__).parent / 'bin'
 
 
 def _become(name: str) -> NoReturn:
-    """Runs the program in this process's place, which signals then reach. The others are on its PATH."""
+    """Runs the program in this process's place, which signals then reach. The others are on its PATH, and it knows
+    where the CUDA module is."""
     path = FOLDER / name
     if not path.exists():
         sys.exit(f'{name} is missing in {FOLDER}: this package was built without programs')
     folders = [str(FOLDER), *filter(None, [os.environ.get('PATH')])]
-    os.execve(path, [name, *sys.argv[1:]], {**os.environ, 'PATH': os.pathsep.join(folders)})
+    os.execve(path, [name, *sys.argv[1:]], {**cuda.environment(), 'PATH': os.pathsep.join(folders)})
 
 
 def swizzle() -> NoReturn:

@@ -1,0 +1,35 @@
+"""What stands in for NVIDIA's driver and for the CUDA module, on any machine: libraries to be found and loaded, which
+compute nothing. LD_LIBRARY_PATH leads to a driver, before the machine's own."""
+
+import subprocess
+
+DRIVER, MODULE = 'libcuda.so.1', 'libswizzle_cuda.so'
+# Of another build than any program, which says so once it has loaded it.
+_MODULE = '''
+static const struct { const char* build; void* functions[5]; } module = {"another", {0}};
+const void* SwizzleCudaModule(void) { return &module; }
+'''
+
+
+def _compile(file, source):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(['cc', '-shared', '-fPIC', '-x', 'c', '-', '-o', file], input=source, text=True, check=True)
+    return file
+
+
+def make_driver(folder):
+    """A driver that can be loaded, and knows nothing: CUDA takes it for none."""
+    return _compile(folder / 'driver' / DRIVER, 'void nothing(void) {}')
+
+
+def make_no_driver(folder):
+    """What is in a driver's place, and cannot be loaded: as where there is none."""
+    file = folder / 'no_driver' / DRIVER
+    file.parent.mkdir()
+    file.write_text('no library')
+    return file
+
+
+def make_package(folder):
+    """The package swizzle_engine_cuda with a module that is of another build, to be found in `folder`."""
+    return _compile(folder / 'swizzle_engine_cuda' / MODULE, _MODULE)
