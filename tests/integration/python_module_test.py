@@ -117,6 +117,25 @@ def test_elements_are_read_where_they_are():
     assert swizzle_engine._engine.view_of('x', 'FP32', ROWS[:, ::2])[3]
 
 
+def test_tensors_of_pytorch_come_and_go(folder, linear):
+    """Without a copy where they lie as inputs do, and out of outputs, which PyTorch then shares."""
+    torch = pytest.importorskip('torch', reason='PyTorch is not installed; PyPI has it for GPUs alone')
+    rows = torch.arange(8, dtype=torch.float32).reshape(2, 4)
+    _, shape, address, copied = swizzle_engine._engine.view_of('x', 'FP32', rows)
+    assert (shape, address, copied) == ((2, 4), rows.data_ptr(), False)
+    opened = swizzle_engine.Model(linear, threads=1)
+    for given in (rows, rows.t().contiguous().t(), rows.clone().requires_grad_().detach()):
+        output = opened(given, torch.zeros(2, 4))['y']
+        assert torch.equal(torch.from_dlpack(output), 2 * rows)
+    assert torch.from_dlpack(output).data_ptr() == torch.from_numpy(output).data_ptr() == output.ctypes.data
+    brain = echo(folder, TYPE.BFLOAT16, 'torch_brain')
+    halves = torch.tensor([[1.0, -2.5, 3.140625]], dtype=torch.bfloat16)
+    assert swizzle_engine._engine.view_of('x', 'BF16', halves)[2:] == (halves.data_ptr(), False)
+    assert torch.equal(torch.from_dlpack(brain(halves)['y']).to(torch.bfloat16), halves)
+    with pytest.raises(ValueError, match="'x'"):
+        opened(rows.double(), torch.zeros(2, 4))
+
+
 def test_outputs_are_the_callers_own(linear):
     opened = swizzle_engine.Model(linear, threads=1)
     output = opened(ROWS, ZEROS)['y']

@@ -1,5 +1,6 @@
 """What a wheel is made of, and how one is built. With SWIZZLE_WHEEL=FILE in the environment a wheel that was built is
-installed into an environment of its own, and used as README says.
+installed into an environment of its own, and used as README says; with SWIZZLE_CUDA_WHEEL=FILE that of the CUDA module,
+too, with NVIDIA's wheels.
 """
 
 import ast
@@ -15,13 +16,17 @@ import zipfile
 import pytest
 
 from conftest import BUILD, ROOT, SHIPPED, SPARSE, run
+from cuda_stand_ins import MODULE, make_driver, make_no_driver
 from python_module import FOLDER, needs_module, run_python, swizzle_engine
 
 SOURCES = ROOT / 'server/python/swizzle_engine'
 PROJECT = tomllib.loads((ROOT / 'deploy/wheel/pyproject.toml').read_text())
-WHEEL = os.environ.get('SWIZZLE_WHEEL')
+CUDA_PROJECT = tomllib.loads((ROOT / 'deploy/wheel-cuda/pyproject.toml').read_text())
+WHEEL, CUDA_WHEEL = os.environ.get('SWIZZLE_WHEEL'), os.environ.get('SWIZZLE_CUDA_WHEEL')
 needs_wheel = pytest.mark.skipif(not WHEEL, reason='SWIZZLE_WHEEL names no wheel: a release is built for one by '
                                                    'deploy/build-wheel, which takes as long as all tests')
+needs_cuda_wheel = pytest.mark.skipif(not (WHEEL and CUDA_WHEEL), reason='SWIZZLE_CUDA_WHEEL names no wheel: the CUDA '
+                                      'module of a release takes hours to build')
 PROGRAMS = ('swizzle', 'swizzle-server', 'swizzle-pack')
 MOST_BYTES = 40 << 20
 
@@ -94,9 +99,10 @@ def test_programs_of_the_build_run():
 def test_the_version_is_the_builds():
     version = re.search(r'project\(swizzle VERSION ([\d.]+)', (ROOT / 'CMakeLists.txt').read_text())[1]
     assert swizzle_engine.__version__ == version
-    settings, = PROJECT['tool']['dynamic-metadata']
-    file = ROOT / 'deploy/wheel' / settings['input']
-    assert re.search(settings['regex'], file.read_text())['value'] == version
+    for project, folder in ((PROJECT, 'wheel'), (CUDA_PROJECT, 'wheel-cuda')):
+        settings = project['tool']['dynamic-metadata'][0]
+        file = ROOT / 'deploy' / folder / settings['input']
+        assert settings['field'] == 'version' and re.search(settings['regex'], file.read_text())['value'] == version
 
 
 def stub_names(body):
@@ -128,8 +134,33 @@ def test_what_building_takes_is_pinned():
     pins = (ROOT / 'tests/requirements.txt').read_text()
     for tool in tools:
         assert re.search(rf'^{re.escape(tool)}==\d', pins, re.MULTILINE), tool
-    required = {re.match(r'[\w-]+', each)[0] for each in PROJECT['build-system']['requires']}
-    assert required <= set(tools)
+    for project in (PROJECT, CUDA_PROJECT):
+        assert {re.match(r'[\w-]+', each)[0] for each in project['build-system']['requires']} <= set(tools)
+
+
+def test_the_cuda_module_needs_the_same_version_and_what_it_links_to():
+    """Its RPATH leads to the folders where NVIDIA's wheels have the libraries that the wheel leaves out."""
+    settings = CUDA_PROJECT['tool']['dynamic-metadata'][1]
+    assert settings['field'] == 'dependencies'
+    needed = dict(re.match(r'([\w-]+)(.*)', each).groups() for each in settings['result'])
+    assert needed.keys() == {'swizzle-engine', 'nvidia-cublas', 'nvidia-cudnn-cu13'}
+    assert needed['swizzle-engine'] == '=={project[version]}'
+    left_out = re.findall(r"--exclude '(\S+)'", (ROOT / 'deploy/build-wheel').read_text())
+    assert left_out == ['libcublasLt.so.*', 'libcudnn.so.*']
+    folders = CUDA_PROJECT['tool']['scikit-build']['cmake']['define']['CMAKE_INSTALL_RPATH']
+    assert folders == ['$ORIGIN/../nvidia/cu13/lib', '$ORIGIN/../nvidia/cudnn/lib']
+    options = (ROOT / 'kernels/cuda/CMakeLists.txt').read_text()
+    assert 'COMPONENT python-cuda' in options and CUDA_PROJECT['tool']['scikit-build']['install'] == {
+        'components': ['python-cuda']}
+
+
+@pytest.mark.skipif(not (BUILD / 'bin' / MODULE).exists(), reason='this build has no CUDA backend')
+def test_the_component_of_the_cuda_module_is_its_package(tmp_path):
+    run('cmake', '--install', BUILD, '--prefix', tmp_path, '--component', 'python-cuda')
+    assert [path.name for path in tmp_path.iterdir()] == ['swizzle_engine_cuda']
+    names = {path.name for path in (tmp_path / 'swizzle_engine_cuda').iterdir()}
+    assert names == {MODULE, 'licenses'}
+    assert (tmp_path / 'swizzle_engine_cuda/licenses/LICENSE').exists()
 
 
 @pytest.mark.parametrize('arguments, message', (
@@ -212,3 +243,48 @@ def test_the_wheels_programs_serve(environment, tmp_path):
     finally:
         server.kill()
         server.wait(STOP_SECONDS)
+
+
+@pytest.fixture(scope='module')
+def cuda_environment(environment):
+    """With the CUDA module, and NVIDIA's wheels, which it asks for."""
+    run(environment / 'bin/python', '-m', 'pip', 'install', '--quiet', CUDA_WHEEL)
+    return environment
+
+
+@needs_cuda_wheel
+def test_the_cuda_wheel_leaves_nvidias_libraries_to_nvidia():
+    assert re.search(r'swizzle_engine_cuda-[\d.]+-py3-none-manylinux_2_3\d_x86_64\.whl$', CUDA_WHEEL)
+    names = zipfile.ZipFile(CUDA_WHEEL).namelist()
+    assert {name for name in names if name.startswith('swizzle_engine_cuda/') and name.count('/') == 1} == {
+        'swizzle_engine_cuda/__init__.py', f'swizzle_engine_cuda/{MODULE}'}
+    assert not [name for name in names if re.search(r'lib(cu|nv)', name)]
+
+
+@needs_cuda_wheel
+def test_the_cuda_wheel_is_found_with_nvidias_libraries(cuda_environment, tmp_path):
+    """As far as a driver that knows nothing lets it come, in Python and in programs; without one it is not loaded."""
+    script = '''
+import re, sys, swizzle_engine
+try:
+    swizzle_engine.Model(sys.argv[1], device='cuda')
+except OSError as error:
+    print(error)
+ours = re.compile(r'lib(cublasLt|cudnn|swizzle_cuda)')
+print(*sorted({line.split()[-1] for line in open('/proc/self/maps') if ours.search(line)}))
+'''
+    python, model = cuda_environment / 'bin/python', SHIPPED / f'{SPARSE}.onnx'
+    usual = {name: value for name, value in os.environ.items() if name != 'SWIZZLE_CUDA_MODULE'}
+    environment = {**usual, 'LD_LIBRARY_PATH': str(make_driver(tmp_path).parent)}
+    said, *loaded = run(python, '-c', script, model, env=environment, cwd=tmp_path).splitlines()
+    assert said == "there is no NVIDIA driver on this machine; the device 'cpu' needs none"
+    packages, = (cuda_environment / 'lib').glob('python3.*/site-packages')
+    assert loaded[0].split() == [str(packages / path) for path in (
+        'nvidia/cu13/lib/libcublasLt.so.13', 'nvidia/cudnn/lib/libcudnn.so.9', f'swizzle_engine_cuda/{MODULE}')]
+    for program in (['swizzle-pack', 'inspect', model], ['swizzle-server', f'--model={model}']):
+        done = subprocess.run([cuda_environment / 'bin' / program[0], *program[1:], '--device=cuda'], env=environment,
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode in (1, 2) and said in done.stdout + done.stderr
+    environment['LD_LIBRARY_PATH'] = str(make_no_driver(tmp_path).parent)
+    said, *loaded = run(python, '-c', script, model, env=environment, cwd=tmp_path).splitlines()
+    assert 'no NVIDIA driver on this machine (libcuda.so.1)' in said and not ''.join(loaded)

@@ -6,7 +6,6 @@ in programs.
 
 import importlib.util
 import os
-import pathlib
 
 VARIABLE = 'SWIZZLE_CUDA_MODULE'
 FILE = 'libswizzle_cuda.so'
@@ -18,8 +17,8 @@ def find_module() -> str | None:
         return named
     spec = importlib.util.find_spec('swizzle_engine_cuda')
     folders = spec.submodule_search_locations if spec is not None else None
-    paths = [pathlib.Path(folder) / FILE for folder in folders or ()]
-    return next((str(path) for path in paths if path.exists()), None)
+    files = [os.path.join(folder, FILE) for folder in folders or ()]
+    return next(filter(os.path.exists, files), None)
 
 
 def environment() -> dict[str, str]:
