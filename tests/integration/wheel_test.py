@@ -7,6 +7,7 @@ import ast
 import os
 import pathlib
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -175,7 +176,15 @@ def test_the_command_refuses_what_it_does_not_know(arguments, message):
 
 def test_the_command_says_what_it_does():
     said = run(ROOT / 'deploy/build-wheel', '--help')
-    assert said.startswith('Usage: deploy/build-wheel') and '--python=PROGRAM' in said
+    assert said.startswith('Usage: deploy/build-wheel') and '--python=PROGRAM' in said and '--cuda' in said
+
+
+def test_the_command_needs_nvcc_for_the_cuda_module(tmp_path):
+    for tool in ('bash', 'dirname', 'readlink', 'nproc'):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    done = subprocess.run([ROOT / 'deploy/build-wheel', '--cuda'], capture_output=True, text=True, timeout=60,
+                          env={'PATH': str(tmp_path)})
+    assert done.returncode == 1 and '--cuda needs nvcc on the PATH' in done.stderr
 
 
 @pytest.fixture(scope='module')
@@ -256,8 +265,8 @@ def cuda_environment(environment):
 def test_the_cuda_wheel_leaves_nvidias_libraries_to_nvidia():
     assert re.search(r'swizzle_engine_cuda-[\d.]+-py3-none-manylinux_2_3\d_x86_64\.whl$', CUDA_WHEEL)
     names = zipfile.ZipFile(CUDA_WHEEL).namelist()
-    assert {name for name in names if name.startswith('swizzle_engine_cuda/') and name.count('/') == 1} == {
-        'swizzle_engine_cuda/__init__.py', f'swizzle_engine_cuda/{MODULE}'}
+    package = {name for name in names if re.match(r'swizzle_engine_cuda/[^/]+$', name)}
+    assert package == {'swizzle_engine_cuda/__init__.py', f'swizzle_engine_cuda/{MODULE}'}
     assert not [name for name in names if re.search(r'lib(cu|nv)', name)]
 
 
