@@ -1,4 +1,4 @@
-"""deploy/install-deps and deploy/build-on-debian on releases of Debian that call libraries otherwise."""
+"""deploy/install-deps, deploy/build-on-debian and deploy/try-on-debian: releases of Debian call libraries otherwise."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ from conftest import ROOT
 
 INSTALL_DEPS = ROOT / 'deploy' / 'install-deps'
 BUILD_ON_DEBIAN = ROOT / 'deploy' / 'build-on-debian'
+TRY_ON_DEBIAN = ROOT / 'deploy' / 'try-on-debian'
 
 BOOKWORM = {'libabsl20220623', 'libdnnl2', 'libfmt9', 'libgrpc++1.51', 'libgrpc29', 'libhwy1', 'libprotobuf32',
             'libspdlog1.10', 'libssl3'}
@@ -76,10 +77,32 @@ def test_a_suite_that_is_none_is_refused():
     (('sid', 'trixie'), 'one suite at a time'),
     (('sid', '--fast'), "unknown argument '--fast'"),
     (('sid', '--jobs=none'), '--jobs needs a number'),
+    (('--packages', 'sid', '--', 'true'), 'either --packages or a command'),
 ))
 def test_the_build_refuses_what_it_cannot_do(arguments, message):
     result = run(BUILD_ON_DEBIAN, *arguments)
     assert result.returncode == 1 and message in result.stderr and not result.stdout
+
+
+@pytest.mark.parametrize('arguments, message', (
+    (('no.whl',), "'no.whl' is none"),
+    (('sid', '--fast', 'no.whl'), "unknown argument '--fast'"),
+    (('sid',), 'have to be named'),
+    (('sid', 'README.md'), 'have to be named'),
+    (('sid', 'a.whl', 'b.whl'), 'one wheel at a time'),
+    (('sid', 'no.whl'), "there is no file 'no.whl'"),
+    (('sid', 'no.deb', '--model=no.onnx'), "there is no file 'no.deb'"),
+))
+def test_the_trial_refuses_what_it_cannot_do(arguments, message):
+    result = run(TRY_ON_DEBIAN, *arguments)
+    assert result.returncode == 1 and message in result.stderr and not result.stdout
+
+
+def test_what_is_shipped_is_tried_by_what_is_there():
+    """The trial itself takes a network, and minutes; in the roots it runs these."""
+    for name in ('deploy/packages/try-installed', 'deploy/wheel/try_installed.py'):
+        assert name in TRY_ON_DEBIAN.read_text() and (ROOT / name).exists()
+    assert (ROOT / 'deploy/packages/try-installed').stat().st_mode & 0o111
 
 
 def test_the_build_says_what_it_lacks(tmp_path):
