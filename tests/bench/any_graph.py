@@ -1,16 +1,19 @@
 """Architectures that no plan takes whole, beside ONNX Runtime on the same file, in the same run.
 
     PYTHON tests/bench/any_graph.py [--binaries=build/dev/bin] [--models=vit,yolov8,...] [--sparsities=0,0.9]
-        [--threads=2] [--rounds=6] [--tuning-budget=15] [--int8] [--engines=onnxruntime] [--output=FILE]
+        [--threads=2] [--rounds=6] [--tuning-budget=15] [--int8] [--engines=onnxruntime] [--before=FOLDER]
+        [--output=FILE]
 
 Models are those of tests/integration/make_architectures.py in full size, with zeros in layers of more than 32
 channels. Swizzle serves the file, measured as swizzle_compute_us; both take turns (whole_models.py), and what stands in
 the result are medians. Kernels are measured at load, for as long as a server's default. --output keeps it as JSON; what
 the file holds of other models stays. With --int8 swizzle-pack quantizes the model first, and all run that file. PYTHON has
-onnx, tritonclient and the engines, as that of peers_requirements.txt does.
+onnx, tritonclient and the engines, as that of peers_requirements.txt does. With --before another build's programs serve the
+same file, and take turns with ours: has a change cost speed? --engines= then leaves the engines out.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import pathlib
@@ -58,20 +61,35 @@ def measure(name, sparsity, arguments, scratch):
     if arguments.int8:
         subprocess.run([arguments.binaries / 'swizzle-pack', 'quantize', scratch / 'real.onnx', file,
                         f'--calibration={scratch}/inputs.npz'], check=True, stdout=subprocess.DEVNULL)
-    flags = (f'--threads={arguments.threads}', f'--tuning-budget={arguments.tuning_budget}')
-    with Served(arguments.binaries, scratch / 'models', scratch, *flags) as served:
-        client = tritonclient.grpc.InferenceServerClient(served.grpc_address)
-        contenders = {'swizzle': Swizzle(client, 'model', inputs)}
+    row = {'model': name, 'sparsity': sparsity, 'ms': {}}
+    with contextlib.ExitStack() as open_until_then:
+        contenders = {}
+        for build, binaries in (('swizzle', arguments.binaries), ('before', arguments.before)):
+            if binaries:
+                contenders[build] = open_until_then.enter_context(serve(binaries, scratch / build, file, inputs, arguments))
         for engine in arguments.engines:
             contenders[engine] = Peer(engine, file, scratch / 'inputs.npz', arguments.threads, scratch)
-        row = {'model': name, 'sparsity': sparsity, 'ms': {}}
         for engine, times in take_turns(contenders, arguments.rounds).items():
             row['ms'][engine] = round(statistics.median(times), 3)
-        actual, expected = (contenders[engine].output for engine in ('swizzle', arguments.engines[0]))
+        actual, expected = (contenders[contender].output for contender in ('swizzle', others(arguments)[0]))
         row['difference'] = float(np.abs(actual - expected).max() / np.abs(expected).max())
         for contender in contenders.values():
             contender.close()
     return row
+
+
+@contextlib.contextmanager
+def serve(binaries, scratch, file, inputs, arguments):
+    """The model behind a server of that build."""
+    scratch.mkdir()
+    flags = (f'--threads={arguments.threads}', f'--tuning-budget={arguments.tuning_budget}')
+    with Served(binaries, file.parents[2], scratch, *flags) as served:
+        yield Swizzle(tritonclient.grpc.InferenceServerClient(served.grpc_address), 'model', inputs)
+
+
+def others(arguments):
+    """Who is measured beside this build."""
+    return [*arguments.engines, *(['before'] if arguments.before else [])]
 
 
 def parse():
@@ -83,9 +101,13 @@ def parse():
     parser.add_argument('--rounds', type=int, default=6)
     parser.add_argument('--tuning-budget', type=float, default=15, metavar='SECONDS')
     parser.add_argument('--int8', action='store_true')
-    parser.add_argument('--engines', type=lambda text: text.split(','), default=['onnxruntime'])
+    parser.add_argument('--engines', type=lambda text: text.split(',') if text else [], default=['onnxruntime'])
+    parser.add_argument('--before', type=pathlib.Path, metavar='FOLDER')
     parser.add_argument('--output', type=pathlib.Path)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if not others(arguments):
+        parser.error('nothing is measured beside Swizzle: name --engines or --before')
+    return arguments
 
 
 def keep(file, threads, rows):
@@ -108,10 +130,10 @@ def main():
             if arguments.output:
                 keep(arguments.output, arguments.threads, rows)
     for sparsity in arguments.sparsities:
-        ratios = [min(row['ms'][engine] for engine in arguments.engines) / row['ms']['swizzle']
+        ratios = [min(row['ms'][other] for other in others(arguments)) / row['ms']['swizzle']
                   for row in rows if row['sparsity'] == sparsity]
         print(f'sparsity {sparsity}: {statistics.geometric_mean(ratios):.2f} times as fast as '
-              f'{" and ".join(arguments.engines)}, {min(ratios):.2f} at least, of {len(ratios)} models')
+              f'{" and ".join(others(arguments))}, {min(ratios):.2f} at least, of {len(ratios)} models')
 
 
 if __name__ == '__main__':
