@@ -24,6 +24,7 @@ class CommandLine {
   explicit CommandLine(const std::vector<std::string>& server_flags)
       : app_("Talks to a Swizzle inference server, or to any server of the Open Inference Protocol.", "swizzle") {
     app_.footer(kFooter);
+    app_.set_version_flag("--version", "swizzle " SWIZZLE_VERSION);
     app_.require_subcommand(1);
     app_.fallthrough();
     app_.get_formatter()->column_width(34);
@@ -80,7 +81,7 @@ std::string OneLine(std::string text) {
 }
 
 int ReportParseResult(const CLI::App& app, const CLI::ParseError& result, std::ostream& out, std::ostream& err) {
-  if (result.get_exit_code() == 0) return app.exit(result, out, err);  // --help
+  if (result.get_exit_code() == 0) return app.exit(result, out, err);  // --help, --version
   err << "swizzle: " << OneLine(result.what()) << "; see --help\n";
   return kExitUsage;
 }

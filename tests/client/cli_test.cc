@@ -106,6 +106,12 @@ TEST_F(CliTest, BadCommandLinesAreUsageErrors) {
   EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
 }
 
+TEST_F(CliTest, SaysItsVersion) {
+  const Outcome outcome = Run({"--version"});
+  EXPECT_EQ(outcome.code, kExitOk);
+  EXPECT_THAT(outcome.out, testing::MatchesRegex("swizzle [0-9.]+\n"));
+}
+
 // SWIZZLE_REWRITE_PAGES=1 build/dev/bin/client_test --gtest_filter='*ThePageOfFlags*' writes it again.
 TEST(CliHelpTest, ThePageOfFlagsIsWhatHelpSays) {
   const auto help = [](const std::vector<std::string>& arguments) {
