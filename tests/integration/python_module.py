@@ -1,5 +1,6 @@
 """The Python package of the build under test, for the tests that import it."""
 
+import importlib.machinery
 import os
 import subprocess
 import sys
@@ -9,9 +10,11 @@ import pytest
 from conftest import BUILD, SANITIZED
 
 FOLDER = BUILD / 'python'
-IS_BUILT = any((FOLDER / 'swizzle_engine').glob('_engine*.so'))
+IS_BUILT = any((FOLDER / 'swizzle_engine' / f'_engine{suffix}').exists()
+               for suffix in importlib.machinery.EXTENSION_SUFFIXES)
 needs_module = pytest.mark.skipif(
-    SANITIZED or not IS_BUILT, reason='the Python module is built where nanobind is installed, and without sanitizers')
+    SANITIZED or not IS_BUILT, reason='the Python module is built where nanobind is installed, for the Python that it '
+                                      'is installed in, and without sanitizers')
 
 swizzle_engine = None
 if IS_BUILT and not SANITIZED:
