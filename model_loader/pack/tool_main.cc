@@ -1,4 +1,5 @@
-// swizzle-pack: looks into, prunes, packs and checks models.
+#include "model_loader/pack/tool_main.h"
+
 #include <unistd.h>
 
 #include <csignal>
@@ -6,8 +7,12 @@
 
 #include "model_loader/pack/commands.h"
 
-int main(int argc, char** argv) {
+namespace swizzle::pack {
+
+int ToolMain(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error of the write, which says so
-  swizzle::pack::Terminal terminal{std::cout, std::cerr, isatty(STDERR_FILENO) == 1};
-  return swizzle::pack::RunTool(argc, argv, terminal);
+  Terminal terminal{std::cout, std::cerr, isatty(STDERR_FILENO) == 1};
+  return RunTool(argc, argv, terminal);
 }
+
+}  // namespace swizzle::pack

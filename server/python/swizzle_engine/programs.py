@@ -14,6 +14,8 @@ def _become(name: str) -> NoReturn:
     """Runs the program in this process's place, which signals then reach. The others are on its PATH, and it knows
     where the CUDA module is."""
     path = FOLDER / name
+    if name == 'swizzle-pack' and not path.exists():
+        path = FOLDER / 'swizzle-server'  # is both in a wheel, by the name that it is called by
     if not path.exists():
         sys.exit(f'{name} is missing in {FOLDER}: this package was built without programs')
     folders = [str(FOLDER), *filter(None, [os.environ.get('PATH')])]
