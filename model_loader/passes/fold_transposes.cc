@@ -6,6 +6,7 @@
 
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
@@ -39,9 +40,9 @@ bool IsUnary(const Node& node) {
   return OneOf(node.op, {"Cast", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid"});
 }
 
-bool IsArithmetic(const Node& node) {
+bool IsBroadcastArithmetic(const Node& node) {
   const bool numpy_broadcast = node.attributes.count("axis") + node.attributes.count("broadcast") == 0;
-  return OneOf(node.op, {"Add", "Div", "Mul", "Sub"}) && numpy_broadcast;
+  return IsArithmetic(node.op) && numpy_broadcast;
 }
 
 // Builds the nodes anew, front to back, with views in place of the transposes.
@@ -70,7 +71,7 @@ class TransposeFolder {
     for (int input : graph_.inputs) origins.emplace(input, input);
     for (const Node& node : nodes) {
       if (node.outputs[0] == kNoValue) continue;
-      const bool passes = IsUnary(node) || IsArithmetic(node) || node.op == "Pad";
+      const bool passes = IsUnary(node) || IsBroadcastArithmetic(node) || node.op == "Pad";
       for (int input : node.inputs) {
         const auto origin = origins.find(input);
         if (origin == origins.end()) continue;
@@ -109,7 +110,7 @@ class TransposeFolder {
       if (view != nullptr && view->IsIdentity()) input = view->source;
     }
     if (node.op == "Transpose") return FoldTranspose(node);
-    if (IsArithmetic(node)) return FoldArithmetic(node);
+    if (IsBroadcastArithmetic(node)) return FoldArithmetic(node);
     if (ViewOf(node.Input(0)) == nullptr) return false;
     if (IsUnary(node)) {
       Push(node, *ViewOf(node.inputs[0]));

@@ -3,12 +3,12 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
+#include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/evaluate.h"
@@ -16,12 +16,6 @@
 
 namespace swizzle {
 namespace {
-
-constexpr std::array<std::string_view, 4> kArithmetic = {"Add", "Div", "Mul", "Sub"};
-
-bool IsAmong(std::string_view op, std::span<const std::string_view> of) {
-  return std::ranges::find(of, op) != of.end();
-}
 
 // Than as weights, and as what shapes are computed in.
 bool IsStoredOtherwise(DType dtype) {
@@ -103,7 +97,7 @@ class Widening {
     if (op == "Cast") return Cast(node, first);
     if (op == "Transpose") return Transpose(node, first);
     const bool broadcasts_as_now = node.attributes.empty();  // below opset 7 attributes say how
-    if (IsAmong(op, kArithmetic) && inputs.size() == 2 && broadcasts_as_now)
+    if (IsArithmetic(op) && inputs.size() == 2 && broadcasts_as_now)
       return CombinedTensors(op, first, ConstantOf(inputs[1]));
     // By scales of FP32 whole numbers are remembered beside the real ones, elsewhere.
     if (op != "DequantizeLinear" || inputs.size() < 2 || ConstantOf(inputs[1]).dtype == DType::kFloat32) {
@@ -162,7 +156,7 @@ class Widening {
       return rows && IsConcerned(*rows) && Becomes(index, Computed(node.op, node, {rows->table}), rows->ids);
     }
     if (node.op == "DequantizeLinear") return SinkScale(index);
-    return IsAmong(node.op, kArithmetic) && node.inputs.size() == 2 && SinkArithmetic(index);
+    return IsArithmetic(node.op) && node.inputs.size() == 2 && SinkArithmetic(index);
   }
 
   // The node takes rows of `table`.

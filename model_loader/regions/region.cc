@@ -10,17 +10,15 @@
 #include "model_loader/graph/operators.h"
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
+#include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/axes.h"
 
 namespace swizzle::regions {
 namespace {
 
-// The operators that compute vectors along the last dimension one by one. Those whose constants broadcast.
-constexpr std::array<std::string_view, 4> kArithmetic = {"Add", "Div", "Mul", "Sub"};
+// The operators that compute vectors along the last dimension one by one, beside arithmetic, whose constants broadcast.
 constexpr std::array<std::string_view, 9> kOfVectors = {"Clip",   "Gemm", "HardSigmoid", "HardSwish", "LeakyRelu",
                                                         "MatMul", "Relu", "Sigmoid",     "Softmax"};
-
-bool IsArithmetic(const Node& node) { return std::ranges::find(kArithmetic, node.op) != kArithmetic.end(); }
 
 // Makes a region's graph. Used once.
 class Extraction {
@@ -85,7 +83,7 @@ class Extraction {
   }
 
   Status AddNode(const Node& from) {
-    if (region_.form == Form::kVectors && !IsArithmetic(from) &&
+    if (region_.form == Form::kVectors && !IsArithmetic(from.op) &&
         std::ranges::find(kOfVectors, from.op) == kOfVectors.end()) {
       return Unimplemented(Describe(from), " does not compute the vectors of its last dimension one by one");
     }
@@ -170,7 +168,7 @@ class Extraction {
 
   // As one row of the region has it.
   StatusOr<Shape> ConstantShape(const Node& node, const Shape& shape) const {
-    if (region_.form != Form::kVectors || !IsArithmetic(node) || shape.empty()) return shape;
+    if (region_.form != Form::kVectors || !IsArithmetic(node.op) || shape.empty()) return shape;
     const bool is_vector = std::all_of(shape.begin(), shape.end() - 1, [](int64_t extent) { return extent == 1; });
     if (is_vector) return Shape{shape.back()};
     return Unimplemented(Describe(node), ": its constant of shape ", ShapeText(shape), " differs between vectors");

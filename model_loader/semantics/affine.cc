@@ -2,6 +2,8 @@
 
 namespace swizzle {
 
+bool IsArithmetic(std::string_view op) { return op == "Add" || op == "Div" || op == "Mul" || op == "Sub"; }
+
 ScaleAndShift AsScaleAndShift(std::string_view op, bool constant_first, float constant) {
   if (op == "Add") return {1.0f, constant};
   if (op == "Sub") return constant_first ? ScaleAndShift{-1.0f, constant} : ScaleAndShift{1.0f, -constant};

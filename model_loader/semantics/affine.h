@@ -14,8 +14,11 @@ struct ScaleAndShift {
   float shift = 0.0f;
 };
 
-// What `x op constant` amounts to, or `constant op x` where `constant_first`. REQUIRES: op is Add, Sub, Mul or Div, and
-// Div's constant is its second operand.
+// Add, Sub, Mul or Div.
+bool IsArithmetic(std::string_view op);
+
+// What `x op constant` amounts to, or `constant op x` where `constant_first`. REQUIRES: IsArithmetic(op), and Div's
+// constant is its second operand.
 ScaleAndShift AsScaleAndShift(std::string_view op, bool constant_first, float constant);
 
 // weight = alpha times a layer's, as rows: [rows, depth] from [depth, rows] or, if `transposed`, from [rows, depth].
