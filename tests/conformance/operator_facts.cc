@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "model_loader/fallback/executor.h"
@@ -239,42 +240,86 @@ Status HoldCase(const fs::path& folder, Stream& stream, std::set<std::string>& o
   return {};
 }
 
-// y = op(x, ...) of an FP32 input [3, 4]; more inputs are constants.
+// Inputs but for the first: scales and lists of FP32, an axis, UINT8 numbers and lists.
+using Given = std::variant<float, std::vector<float>, int64_t, uint8_t, std::vector<uint8_t>>;
+
+// y = op(x, ...) of an input [3, 4] of FP32, or of UINT8 in com.microsoft; more inputs are constants.
 struct OwnCase {
   std::string op;
   int64_t opset;
   std::map<std::string, Attribute> attributes = {};
-  std::optional<std::vector<float>> floats = {};      // input 1, a list
-  std::optional<std::vector<int64_t>> integers = {};  // likewise, or one
+  std::vector<Given> inputs = {};
+  bool is_microsoft = false;
 };
+
+void AddGiven(const std::string& name, const Given& given, swizzle::testing::OnnxBuilder& builder) {
+  if (const auto* const number = std::get_if<float>(&given)) builder.Floats(name, {}, {*number});
+  if (const auto* const list = std::get_if<std::vector<float>>(&given))
+    builder.Floats(name, {std::ssize(*list)}, *list);
+  if (const auto* const number = std::get_if<int64_t>(&given)) builder.Int64s(name, {}, {*number});
+  const auto* const byte = std::get_if<uint8_t>(&given);
+  const auto* const bytes = std::get_if<std::vector<uint8_t>>(&given);
+  if (byte == nullptr && bytes == nullptr) return;
+  onnx::TensorProto& tensor = *builder.graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::UINT8);
+  if (bytes != nullptr) tensor.add_dims(std::ssize(*bytes));
+  for (const uint8_t each : bytes != nullptr ? *bytes : std::vector<uint8_t>{*byte}) tensor.add_int32_data(each);
+}
 
 // Operators that have no case, or whose numbers are random, and follow a seed here.
 std::vector<OwnCase> OwnCases() {
   const std::map<std::string, Attribute> seeded = {{"seed", 7.0f}};
+  constexpr uint8_t kZero = 100;
+  const std::vector<uint8_t> kBytes = {3, 140, 90, 255};
   return {{"BitCast", 26, {{"to", int64_t{onnx::TensorProto::INT32}}}},
           {"Bernoulli", 22, seeded},
-          {"CumProd", 26, {}, {}, std::vector<int64_t>{1}},
+          {"CumProd", 26, {}, {int64_t{1}}},
           {"Identity", 16},
           {"Multinomial", 22, {{"seed", 7.0f}, {"sample_size", int64_t{5}}}},
           {"RandomNormalLike", 22, seeded},
           {"RandomUniformLike", 22, seeded},
-          {"SimplifiedLayerNormalization", 17, {}, std::vector<float>{1, 2, 3, 4}}};
+          {"QLinearAdd", 17, {}, {.1f, kZero, kBytes, .2f, kZero, .3f, kZero}, true},
+          {"QLinearLeakyRelu", 17, {}, {.1f, kZero, .2f, kZero}, true},
+          {"QLinearMul", 17, {}, {.1f, kZero, kBytes, .2f, kZero, .3f, kZero}, true},
+          {"QLinearSigmoid", 17, {}, {.1f, kZero, .01f, kZero}, true},
+          {"SimplifiedLayerNormalization", 17, {}, {std::vector<float>{1, 2, 3, 4}}}};
+}
+
+Tensor DrawnInput(const OwnCase& test_case) {
+  const Shape shape = {3, 4};
+  std::vector<float> numbers(12);
+  std::vector<std::byte> bytes(12);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<float>(i % 5) / 8.0f + 0.1f;
+    bytes[i] = static_cast<std::byte>(i * 37 % 256);
+  }
+  return test_case.is_microsoft ? Tensor{DType::kUint8, shape, bytes} : Tensor::Floats(shape, numbers);
+}
+
+std::vector<std::byte> ModelOf(const OwnCase& test_case, const Shape& shape) {
+  swizzle::testing::OnnxBuilder builder(test_case.opset);
+  builder.Input("x", shape);
+  std::vector<std::string> names = {"x"};
+  for (const Given& given : test_case.inputs) {
+    names.push_back(Concat("input", names.size()));
+    AddGiven(names.back(), given, builder);
+  }
+  if (test_case.is_microsoft) {
+    builder.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::UINT8);
+    builder.MicrosoftNode(test_case.op, names, {"y"}, test_case.attributes).Output("y");
+    builder.graph().mutable_output(0)->clear_type();
+  } else {
+    builder.Node(test_case.op, names, {"y"}, test_case.attributes).Output("y");
+  }
+  return builder.Bytes();
 }
 
 Status HoldOwnCase(const OwnCase& test_case, Stream& stream, std::set<std::string>& operators) {
-  const Shape shape = {3, 4};
-  std::vector<float> numbers(12);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 5) / 8.0f + 0.1f;
-  const std::vector<Tensor> inputs = {Tensor::Floats(shape, numbers)};
+  const std::vector<Tensor> inputs = {DrawnInput(test_case)};
   for (const bool is_free : {false, true}) {
-    swizzle::testing::OnnxBuilder builder(test_case.opset);
-    builder.Input("x", is_free ? Shape{-1, -1} : shape);
-    std::vector<std::string> names = {"x"};
-    if (test_case.floats || test_case.integers) names.emplace_back("second");
-    if (test_case.floats) builder.Floats("second", {std::ssize(*test_case.floats)}, *test_case.floats);
-    if (test_case.integers) builder.Int64s("second", {}, *test_case.integers);
-    builder.Node(test_case.op, names, {"y"}, test_case.attributes).Output("y");
-    SWIZZLE_ASSIGN_OR_RETURN(auto program, ReadProgram(std::span<const std::byte>(builder.Bytes())));
+    const std::vector<std::byte> model = ModelOf(test_case, is_free ? Shape{-1, -1} : inputs.front().shape);
+    SWIZZLE_ASSIGN_OR_RETURN(auto program, ReadProgram(std::span<const std::byte>(model)));
     const Held held(std::move(program), stream, operators);
     SWIZZLE_RETURN_IF_ERROR(held.Check(inputs));
     if (is_free) SWIZZLE_RETURN_IF_ERROR(held.Check(*held.Doubled(inputs)));
