@@ -16,7 +16,7 @@ VALUES = [float(value) for value in range(32)]
 def kserve(*arguments, program='kserve_calls.py'):
     """What came of each call of the program."""
     script = pathlib.Path(__file__).with_name(program)
-    result = subprocess.run([sys.executable, script, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([sys.executable, script, *map(str, arguments)], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
