@@ -18,6 +18,7 @@ import pytest
 
 from conftest import BUILD, ROOT, SHIPPED, SPARSE, run
 from cuda_stand_ins import MODULE, make_driver, make_no_driver
+from install_test import HAS_CUDA
 from python_module import FOLDER, needs_module, run_python, swizzle_engine
 
 SOURCES = ROOT / 'server/python/swizzle_engine'
@@ -166,7 +167,7 @@ def test_the_cuda_module_needs_the_same_version_and_what_it_links_to():
         'components': ['python-cuda']}
 
 
-@pytest.mark.skipif(not (BUILD / 'bin' / MODULE).exists(), reason='this build has no CUDA backend')
+@pytest.mark.skipif(not HAS_CUDA, reason='this build has no CUDA backend')
 def test_the_component_of_the_cuda_module_is_its_package(tmp_path):
     run('cmake', '--install', BUILD, '--prefix', tmp_path, '--component', 'python-cuda')
     assert [path.name for path in tmp_path.iterdir()] == ['swizzle_engine_cuda']
