@@ -165,7 +165,13 @@ def test_files_are_bounded_together_with_requests(start, repository):
         assert status == 503 and 'no room for an order' in error
         assert ask(server, '/v2/repository/models/identity/load', '{}', address=server.http_control)[0] == 200
         assert busy.answer()[0] == 200
-    status, error = error_of(ask(server, '/v2/repository/models/brought/load', large, address=server.http_control))
+
+    def answered():
+        """What is said of the order once the request before it has given its room back, as it does behind its answer."""
+        said = error_of(ask(server, '/v2/repository/models/brought/load', large, address=server.http_control))
+        return said if said[0] != 503 else None
+
+    status, error = wait_until(answered, 30, 'the room')
     assert status == 500 and 'failed to load' in error, 'one alone has room'
 
 
