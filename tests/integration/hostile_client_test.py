@@ -25,7 +25,6 @@ def test_the_server_answers_others(server, attack):
     assert 'swizzle_build_info' in server.metrics(), 'metrics are still there'
     if SANITIZED:  # they need memory of their own, and time
         return
-    assert victim.errors.pop('PROBE', 0) < 3, 'a kubelet acts on three that fail in a row'
     assert not victim.errors, 'calls of the other client that failed'
     assert most < 1536, 'MiB'
 
