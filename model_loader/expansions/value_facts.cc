@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnknown = -1;
 
-// Of operators of com.microsoft that recognisers take as they are: they stand between those that are written out.
+// Recognisers take these operators of com.microsoft as they are: they stand between those that are written out.
 std::optional<Shape> OfMicrosoft(const Node& node, const ValueFacts& facts) {
   constexpr size_t kTable = 2;
   const std::string& op = node.op;
@@ -62,7 +62,7 @@ void ValueFacts::Note(const Node& node) {
   }
   walk_.Visit(node);
   if (node.domain == "com.microsoft" && node.outputs[0] != kNoValue) {
-    walk_.Suppose(node.outputs[0], std::nullopt, OfMicrosoft(node, *this));
+    walk_.Suppose(node.outputs[0], TypeOfResult(walk_.At(node), 0), OfMicrosoft(node, *this));
   }
   for (const int output : node.outputs) {
     if (output == kNoValue) continue;

@@ -133,6 +133,12 @@ class Held {
     if (row_->facts.KeepsShape() && first && inputs[*first].shape != result.shape) {
       return InvalidArgument("it does not keep the shape ", ShapeText(inputs[*first].shape));
     }
+    const ResultType type = row_->facts.Type();
+    const auto like = type.Input() ? GivenAs(*type.Input()) : std::nullopt;
+    const auto dtype = like ? std::optional(inputs[*like].dtype) : type.Fixed();
+    if (dtype && *dtype != result.dtype && !node_->attributes.contains("output_dtype")) {
+      return InvalidArgument("it is ", DTypeName(result.dtype), ", not ", DTypeName(*dtype));
+    }
     if (row_->fallback.rows != RowRule::kElementwise || graph_.opset < 7) return {};
     std::vector<Shape> shapes;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {
