@@ -48,8 +48,8 @@ bool ReadsTooOften(const Graph& graph, const Survey& survey) {
   return read > kMostTimes * held + kFree;
 }
 
-// Of nodes that run once for all requests of the same shapes, those that no layer with weights is connected with: such
-// layers are planned, and those around them with them.
+// The set holds the nodes that run once for all requests of the same shapes and are connected with no layer with
+// weights among them: such layers are planned, and what is around them with them.
 std::set<int> WithoutWeights(const std::vector<int>& steady, const Graph& graph, const Survey& survey) {
   const std::set<int> among(steady.begin(), steady.end());
   std::set<int> connected;

@@ -104,7 +104,7 @@ SymbolicWalk::SymbolicWalk(const Graph& graph) : graph_(graph) {
   }
 }
 
-// Of what is new in the graph constants are known.
+// Takes in the values that are new in the graph, of which only constants are known yet.
 void SymbolicWalk::Grow() {
   while (values_.size() < graph_.values.size()) {
     const auto value = static_cast<int>(values_.size());

@@ -19,7 +19,7 @@
 namespace swizzle {
 
 using SymbolicShape = std::vector<SymbolicInt>;
-// Of values that have more dimensions it is not followed which: in a chain of Gathers each may have twice as many as
+// The walk forgets the shape of a value that has more dimensions: in a chain of Gathers each may have twice as many as
 // the one before.
 inline constexpr size_t kMostSymbolicRank = 16;
 
@@ -82,10 +82,10 @@ class SymbolicWalk {
 
   // REQUIRES: what makes the node's inputs has been visited.
   void Visit(const Node& node);
-  // REQUIRES: likewise; its maker was. Takes what somebody else says of a value for true, in so far as nothing is known
-  // of it. Dimensions below 0 are not told.
+  // Somebody else says this of a value, and it is taken for true in so far as nothing else is known. Dimensions below 0
+  // are open. REQUIRES: the node that makes the value, if there is one, has been visited.
   void Suppose(int value, std::optional<DType> dtype, const std::optional<Shape>& shape);
-  // REQUIRES: the value was there when a node was visited last. It became a constant.
+  // The value has become a constant. REQUIRES: the graph had it when a node was visited last.
   void VisitConstant(int value);
   // Nothing is known of kNoValue.
   const SymbolicValue& Of(int value) const;
