@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/files/read_file.h"
 #include "model_loader/onnx/axis_names.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/safetensors/checkpoint.h"
@@ -12,7 +11,7 @@ namespace swizzle::fallback {
 
 namespace {
 
-StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, ReadOptions options, Nodes nodes) {
+StatusOr<std::shared_ptr<const Program>> Read(const OnnxSource& model, ReadOptions options, Nodes nodes) {
   options.min_opset = kFirstOpset;
   options.max_opset = kLastOpset;
   options.find_operator = FindFallbackOperator;
@@ -35,8 +34,7 @@ StatusOr<std::shared_ptr<const Program>> Read(std::span<const std::byte> model, 
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options,
-                                                     Nodes nodes) {
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const OnnxSource& model, const ReadOptions& options, Nodes nodes) {
   return Read(model, options, nodes);
 }
 
@@ -46,9 +44,7 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path
     SWIZZLE_RETURN_IF_ERROR(UnroundProducts(graph).status());
     return Program::Make(std::move(graph));
   }
-  const ReadOptions options = ReadOptionsFor(file);
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFile(file, options.max_model_bytes));
-  StatusOr<std::shared_ptr<const Program>> program = Read(bytes, options, nodes);
+  StatusOr<std::shared_ptr<const Program>> program = Read(OnnxSource::OfFile(file), ReadOptionsFor(file), nodes);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }

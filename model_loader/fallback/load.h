@@ -20,7 +20,7 @@ enum class Nodes : uint8_t { kNeeded, kAll };
 // A model of opset kFirstOpset to kLastOpset whose operators the fallback runs, with inputs of any type and shape.
 // INVALID_ARGUMENT if it is malformed, or beyond the limits among the options, whose others count for nothing;
 // UNIMPLEMENTED, naming operator and node, if something is not supported.
-StatusOr<std::shared_ptr<const Program>> ReadProgram(std::span<const std::byte> model, const ReadOptions& options = {},
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const OnnxSource& model, const ReadOptions& options = {},
                                                      Nodes nodes = Nodes::kNeeded);
 
 // The same from a file, which errors name; or a checkpoint, by any path that safetensors/checkpoint.h knows.

@@ -16,22 +16,24 @@ namespace {
 // Above what any device of today holds; a bound so that a wrong file is refused rather than read.
 constexpr int64_t kMaxPackedBytes = int64_t{1} << 36;
 
-// The bytes of the model are freed once they are parsed: they need as much memory as the weights.
-StatusOr<LoadedModel> LoadOnnx(OnnxModel onnx, const std::string& container) {
+StatusOr<LoadedModel> LoadOnnx(const OnnxSource& source, const ReadOptions& options, const std::string& container) {
   LoadedModel model;
   model.container = container;
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(onnx.bytes, onnx.options));
-  onnx = {};
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(source, options));
   SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
   SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
   return model;
 }
 
+ReadOptions Within(const LoadLimits& limits, ReadOptions options) {
+  options.max_external_bytes = limits.external_bytes;
+  options.ports = limits.ports;
+  options.defaults = limits.defaults;
+  return options;
+}
+
 OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
-  OnnxModel onnx{std::move(graph.model), {}};
-  onnx.options.max_external_bytes = limits.external_bytes;
-  onnx.options.ports = limits.ports;
-  onnx.options.defaults = limits.defaults;
+  OnnxModel onnx{std::move(graph.model), Within(limits, {})};
   onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
                                        const std::string& location, int64_t bytes) {
     return tensors->ElementsAt(location, bytes);
@@ -54,7 +56,8 @@ StatusOr<PackedModel> ReadPackedFile(const std::filesystem::path& file) {
 StatusOr<LoadedModel> LoadPacked(const std::filesystem::path& file, const LoadLimits& limits) {
   SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
   if (auto* const network = std::get_if<Network>(&packed)) return LoadedModel{std::move(*network), "swz", {}};
-  auto model = LoadOnnx(OnnxOf(std::move(std::get<PackedGraph>(packed)), limits), "swz");
+  const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);
+  auto model = LoadOnnx(onnx.bytes, onnx.options, "swz");
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }
@@ -77,8 +80,7 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLim
   if (file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(OnnxModel onnx, ReadOnnxModel(file, limits));
-  auto model = LoadOnnx(std::move(onnx), "onnx");
+  auto model = LoadOnnx(OnnxSource::OfFile(file), Within(limits, ReadOptionsFor(file)), "onnx");
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
 }
@@ -89,10 +91,7 @@ StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadL
     if (auto* const graph = std::get_if<PackedGraph>(&packed)) return OnnxOf(std::move(*graph), limits);
     return Unimplemented(file.string(), ": it was packed as one plan, which is no ONNX model any more");
   }
-  OnnxModel onnx{{}, ReadOptionsFor(file)};
-  onnx.options.max_external_bytes = limits.external_bytes;
-  onnx.options.ports = limits.ports;
-  onnx.options.defaults = limits.defaults;
+  OnnxModel onnx{{}, Within(limits, ReadOptionsFor(file))};
   SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
   return onnx;
 }
@@ -101,16 +100,15 @@ namespace {
 
 // Of a model that no plan takes.
 StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
-                                                               const OnnxModel& onnx) {
-  auto program = fallback::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options);
+                                                               const OnnxSource& source, const ReadOptions& options) {
+  auto program = fallback::ReadProgram(source, options);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }
 StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
                                                                const LoadLimits& limits) {
   if (IsCheckpoint(file)) return fallback::ReadProgram(file);
-  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file, limits));
-  return ReadProgram(file, onnx);
+  return ReadProgram(file, OnnxSource::OfFile(file), Within(limits, ReadOptionsFor(file)));
 }
 
 // The program, because of what LoadModel said, or why there is none either.
@@ -135,11 +133,11 @@ StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, co
     return RunnableModel(LoadedModel{std::move(*network), "swz", {}});
   }
   const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);
-  auto planned = LoadOnnx(onnx, "swz");
+  auto planned = LoadOnnx(onnx.bytes, onnx.options, "swz");
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const Status refused = Annotate(planned.status(), file.string());
   if (refused.code() != StatusCode::kUnimplemented) return refused;
-  return InsteadOf(refused, file, "swz", ReadProgram(file, onnx));
+  return InsteadOf(refused, file, "swz", ReadProgram(file, onnx.bytes, onnx.options));
 }
 
 }  // namespace

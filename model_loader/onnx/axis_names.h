@@ -16,7 +16,7 @@ namespace swizzle {
 using AxisNames = std::map<std::string, std::vector<std::string>>;
 
 // ReadOnnx, which puts the names of all inputs with shapes into `names`.
-StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options, AxisNames& names);
+StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options, AxisNames& names);
 
 }  // namespace swizzle
 

@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model_loader/files/contained_file.h"
@@ -67,10 +68,32 @@ struct ReadOptions {
 // For the model in `file`, whose external data lies below the same folder.
 ReadOptions ReadOptionsFor(const std::filesystem::path& file);
 
+// Where a model is: in bytes that somebody holds, or in a file, which is parsed as it is read and never held beside
+// what is parsed of it. Refers to the bytes.
+class OnnxSource {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): bytes alone are a source
+  OnnxSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  OnnxSource(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  // NOLINTEND(google-explicit-constructor)
+  static OnnxSource OfFile(std::filesystem::path file) {
+    OnnxSource source{std::span<const std::byte>()};
+    source.file_ = std::move(file);
+    return source;
+  }
+
+  const std::optional<std::filesystem::path>& file() const { return file_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::optional<std::filesystem::path> file_;
+};
+
 // The graph as the file has it, verified (graph/verify.h); initializers are constants. INVALID_ARGUMENT if the file is
 // malformed or beyond a limit, UNIMPLEMENTED if it is well formed but uses what is not supported, NOT_FOUND and the
-// like for files of external data; all name where.
-StatusOr<Graph> ReadOnnx(std::span<const std::byte> model, const ReadOptions& options = {});
+// like for files of external data; all name where. Of the model's own file they say what is wrong, not its name.
+StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options = {});
 
 }  // namespace swizzle
 
