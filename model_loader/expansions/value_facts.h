@@ -1,5 +1,5 @@
 // What is known of a graph's values by reading it, without running anything: their types, their ranks, and what
-// dimensions are numbers (semantics/symbolic_walk.h), with what a file says of those values that this tells nothing of.
+// dimensions are numbers (shapes/symbolic_walk.h), with what a file says of those values that this tells nothing of.
 // What writes operators out needs it, since ONNX's Transpose and Reshape name dimensions one by one.
 #ifndef SWIZZLE_MODEL_LOADER_EXPANSIONS_VALUE_FACTS_H_
 #define SWIZZLE_MODEL_LOADER_EXPANSIONS_VALUE_FACTS_H_
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model_loader/graph/graph.h"
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle::expansions {
 

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "absl/container/inlined_vector.h"
-#include "model_loader/fallback/batch_proof.h"
 #include "model_loader/fallback/settle.h"
 #include "model_loader/fallback/text.h"
 #include "model_loader/graph/operator_table.h"
+#include "model_loader/shapes/batch_proof.h"
 
 namespace swizzle::fallback {
 namespace {

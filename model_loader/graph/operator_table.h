@@ -34,7 +34,7 @@ enum class SequenceUse : uint8_t {
 };
 
 // What is known of a result's rows, given inputs of which each row (the slice along the dimension of the batch, mostly
-// dimension 0) is one request's. fallback/batch_proof.h says what follows.
+// dimension 0) is one request's. shapes/batch_proof.h says what follows.
 enum class RowRule : uint8_t {
   kUnknown,      // nothing
   kElementwise,  // inputs broadcast; each element depends on the same element of each

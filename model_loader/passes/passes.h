@@ -15,7 +15,7 @@ StatusOr<int> ResolveConstants(Graph& graph);
 
 // Nodes that give what they are given disappear: Identity, Dropout at inference, a Cast to the own type, a Reshape,
 // Expand, Slice, Pad or Transpose to the own shape or order, arithmetic with 0 or 1, what undoes the node before it,
-// and the like. Shapes that the graph computes are followed in symbols (semantics/symbolic_walk.h), so that sizes may
+// and the like. Shapes that the graph computes are followed in symbols (shapes/symbolic_walk.h), so that sizes may
 // be free. Of graphs for the interpreter, too. An Add of 0 is taken to keep -0.
 StatusOr<int> RemoveNoOps(Graph& graph);
 

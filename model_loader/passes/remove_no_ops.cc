@@ -9,7 +9,7 @@
 #include "model_loader/semantics/dropout.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/reshape.h"
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle {
 namespace {

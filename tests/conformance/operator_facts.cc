@@ -17,7 +17,7 @@
 #include "model_loader/files/read_file.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/semantics/strides.h"
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 #include "onnx/onnx.pb.h"
 #include "tests/conformance/node_case.h"
 #include "tests/support/onnx_builder.h"

@@ -1,5 +1,5 @@
 // Whether what is known of operators holds: the facts of their rows (graph/operator_table.h) and what the symbolic walk
-// makes of them (semantics/symbolic_walk.h), against what the interpreter computes in ONNX's own test cases.
+// makes of them (shapes/symbolic_walk.h), against what the interpreter computes in ONNX's own test cases.
 //
 // Each case runs with what it is given, with its sizes declared and free, with twice as many rows where the model takes
 // them, and with elements in other places.

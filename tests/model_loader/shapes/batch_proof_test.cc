@@ -1,10 +1,10 @@
-#include "model_loader/fallback/batch_proof.h"
+#include "model_loader/shapes/batch_proof.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/model_loader/fallback/batch_holds.h"
+#include "tests/model_loader/shapes/batch_holds.h"
 
-namespace swizzle::fallback {
+namespace swizzle {
 namespace {
 
 using swizzle::testing::Attributes;
@@ -272,4 +272,4 @@ TEST(BatchProof, WhatMovesElementsLeavesTheRowsDimensionAsItIs) {
 }
 
 }  // namespace
-}  // namespace swizzle::fallback
+}  // namespace swizzle

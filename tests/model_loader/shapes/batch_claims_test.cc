@@ -3,10 +3,10 @@
 
 #include <limits>
 
-#include "model_loader/fallback/batch_proof.h"
-#include "tests/model_loader/fallback/batch_holds.h"
+#include "model_loader/shapes/batch_proof.h"
+#include "tests/model_loader/shapes/batch_holds.h"
 
-namespace swizzle::fallback {
+namespace swizzle {
 namespace {
 
 using swizzle::testing::Attributes;
@@ -203,7 +203,7 @@ TEST(BatchClaims, EmptyListsMayBeOfAnyShape) {
     OnnxBuilder builder;
     builder.Input("x", {-1, 4}).Int64s("empty", shape, {}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1});
     builder.Node(op, inputs, {"u"}).Node("Relu", {"x"}, {"y"}).Output("y");
-    return ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, Nodes::kAll).ok();
+    return fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll).ok();
   };
   constexpr int64_t kLong = int64_t{1} << 31;
   EXPECT_FALSE(loads("Slice", {"empty", "zero", "one"}, {0, kLong, kLong - 1})) << "it is too large, once it is read";
@@ -246,4 +246,4 @@ TEST(BatchClaims, NumbersMayBeAsLargeAsTheyCome) {
 }
 
 }  // namespace
-}  // namespace swizzle::fallback
+}  // namespace swizzle

@@ -1,4 +1,4 @@
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,17 +29,33 @@ void Take(const Tensor& tensor, SymbolicValue& value) {
   value.elements = ElementsOf(tensor);
 }
 
-// What a Constant makes, where it is a tensor.
-const Tensor* TensorOf(const Node& node) {
-  const auto value = node.attributes.find("value");
-  const bool is_constant = node.op == "Constant" && value != node.attributes.end();
-  return is_constant ? std::get_if<Tensor>(&value->second) : nullptr;
+// What a Constant makes, by the one attribute that it has; others than whole numbers and tensors tell nothing.
+void TakeConstant(const Node& node, SymbolicValue& value) {
+  for (const auto& [name, attribute] : node.attributes) {
+    const auto* const tensor = std::get_if<Tensor>(&attribute);
+    const auto* const number = std::get_if<int64_t>(&attribute);
+    const auto* const list = std::get_if<std::vector<int64_t>>(&attribute);
+    if (tensor != nullptr) Take(*tensor, value);
+    if (number == nullptr && list == nullptr) continue;
+    value.dtype = DType::kInt64;
+    const Shape shape = list == nullptr ? Shape() : Shape{static_cast<int64_t>(list->size())};
+    value.shape.emplace(shape.begin(), shape.end());
+    value.elements = {shape, {}};
+    if (number != nullptr) value.elements->values.emplace_back(*number);
+    if (list != nullptr) value.elements->values.assign(list->begin(), list->end());
+  }
 }
 
 }  // namespace
 
 const SymbolicValue& SymbolicNode::In(size_t i) const {
   return Has(i) ? values_[static_cast<size_t>(node_.inputs[i])] : kAbsent;
+}
+
+std::optional<std::span<const float>> SymbolicNode::Floats(size_t i) const {
+  if (!Has(i)) return std::nullopt;
+  const auto& constant = graph_.values[static_cast<size_t>(node_.inputs[i])].constant;
+  return constant && constant->dtype == DType::kFloat32 ? std::optional(constant->floats()) : std::nullopt;
 }
 
 bool SymbolicNode::HasRequired() const {
@@ -96,11 +112,14 @@ std::optional<std::vector<int64_t>> SymbolicNode::Ints(const std::string& name, 
   return value.ok() && value->size() == count ? std::optional(*value) : std::nullopt;
 }
 
-SymbolicWalk::SymbolicWalk(const Graph& graph) : graph_(graph) {
+SymbolicWalk::SymbolicWalk(const Graph& graph, Inputs inputs) : graph_(graph) {
   Grow();
+  if (inputs == Inputs::kOneBatch) batch_ = symbols_.NewVarying();
   for (const int input : graph.inputs) {
     const Value& declared = graph.values[static_cast<size_t>(input)];
     Suppose(input, declared.dtype, declared.shape);
+    auto& shape = values_[static_cast<size_t>(input)].shape;
+    if (inputs == Inputs::kOneBatch && shape && !shape->empty()) shape->front() = batch_;
   }
 }
 
@@ -127,6 +146,22 @@ void SymbolicWalk::Suppose(int value, std::optional<DType> dtype, const std::opt
   for (const int64_t extent : *shape) known.shape->push_back(extent < 0 ? symbols_.New() : SymbolicInt(extent));
 }
 
+void SymbolicWalk::NameElements(int value) {
+  SymbolicValue& known = values_[static_cast<size_t>(value)];
+  if (known.elements || !known.shape || !known.dtype || !IsCounted(*known.dtype)) return;
+  SymbolicElements named;
+  int64_t count = 1;
+  for (const SymbolicInt& size : *known.shape) {
+    const auto number = size.Number();
+    if (!number || *number < 0 || *number > kMostSymbolicElements) return;
+    count *= *number;
+    if (count > kMostSymbolicElements) return;
+    named.shape.push_back(*number);
+  }
+  for (int64_t i = 0; i < count; ++i) named.values.push_back(symbols_.NewNumber());
+  known.elements = std::move(named);
+}
+
 const SymbolicValue& SymbolicWalk::Of(int value) const {
   return value == kNoValue ? kAbsent : values_[static_cast<size_t>(value)];
 }
@@ -143,8 +178,8 @@ void SymbolicWalk::VisitOutput(const SymbolicNode& node, size_t output) {
   const auto index = static_cast<size_t>(node.node().outputs[output]);
   SymbolicValue made;
   made.alike = static_cast<int>(index);
-  if (const Tensor* const tensor = TensorOf(node.node()); tensor != nullptr && output == 0) {
-    Take(*tensor, made);
+  if (node.node().op == "Constant" && node.node().domain.empty()) {
+    TakeConstant(node.node(), made);
   } else if (node.HasRequired()) {
     made.dtype = TypeOfResult(node, output);
     const auto source = output == 0 ? ShapeSource(node) : std::nullopt;

@@ -1,4 +1,4 @@
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 #include <algorithm>
 

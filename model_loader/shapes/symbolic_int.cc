@@ -1,9 +1,12 @@
-#include "model_loader/semantics/symbolic_int.h"
+#include "model_loader/shapes/symbolic_int.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "kernels/base/status.h"
@@ -38,14 +41,18 @@ std::string SymbolicInt::Text() const {
   return text;
 }
 
-SymbolicInt Symbols::NewSymbol(bool not_negative) {
-  SymbolicInt made;
-  made.terms_.push_back({{static_cast<int32_t>(not_negative_.size())}, 1});
-  not_negative_.push_back(not_negative);
-  return made;
+SymbolicInt Symbols::NewSymbol(Symbol symbol) {
+  SymbolicInt number;
+  number.terms_.push_back({{static_cast<int32_t>(made_.size())}, 1});
+  made_.push_back(symbol);
+  return number;
 }
 
-SymbolicInt Symbols::New() { return NewSymbol(true); }
+SymbolicInt Symbols::New() { return NewSymbol({}); }
+
+SymbolicInt Symbols::NewVarying() { return NewSymbol({.varies = true}); }
+
+SymbolicInt Symbols::NewNumber() { return NewSymbol({.is_not_negative = false, .may_wrap = true}); }
 
 std::vector<SymbolicInt> Symbols::OfRank(size_t rank) {
   std::vector<SymbolicInt> sizes(rank);
@@ -53,17 +60,40 @@ std::vector<SymbolicInt> Symbols::OfRank(size_t rank) {
   return sizes;
 }
 
-SymbolicInt Symbols::Named(const std::string& description, bool not_negative) {
-  const auto found = named_.find(description);
-  if (found != named_.end()) return found->second;
-  return named_[description] = NewSymbol(not_negative);
+SymbolicInt Symbols::Named(std::string_view description, std::span<const SymbolicInt> of, bool is_not_negative) {
+  std::string name(description);
+  Symbol symbol = {.is_not_negative = is_not_negative};
+  for (const SymbolicInt& each : of) {
+    name += Concat(" (", each.Text(), ")");
+    symbol.varies |= Varies(each);
+    symbol.may_wrap |= MayWrap(each);
+  }
+  const auto found = named_.find(name);
+  return found != named_.end() ? found->second : named_[name] = NewSymbol(symbol);
 }
 
-bool Symbols::IsNotNegative(const SymbolicInt& number) const {
-  return std::ranges::all_of(number.terms_, [this](const SymbolicInt::Term& term) {
-    const auto is_not = [this](int32_t symbol) { return not_negative_[static_cast<size_t>(symbol)]; };
-    return term.factor >= 0 && std::ranges::all_of(term.symbols, is_not);
+SymbolicInt Symbols::Size(std::string_view description, std::span<const SymbolicInt> of) {
+  return Named(description, of, true);
+}
+
+SymbolicInt Symbols::Number(std::string_view description, std::span<const SymbolicInt> of) {
+  return Named(description, of, false);
+}
+
+template <typename Predicate>
+bool Symbols::AnySymbol(const SymbolicInt& number, const Predicate& is) const {
+  return std::ranges::any_of(number.terms_, [&](const SymbolicInt::Term& term) {
+    return std::ranges::any_of(term.symbols, [&](int32_t symbol) { return is(made_[static_cast<size_t>(symbol)]); });
   });
+}
+
+bool Symbols::Varies(const SymbolicInt& number) const { return AnySymbol(number, std::mem_fn(&Symbol::varies)); }
+
+bool Symbols::MayWrap(const SymbolicInt& number) const { return AnySymbol(number, std::mem_fn(&Symbol::may_wrap)); }
+
+bool Symbols::IsNotNegative(const SymbolicInt& number) const {
+  const bool adds = std::ranges::all_of(number.terms_, [](const SymbolicInt::Term& term) { return term.factor >= 0; });
+  return adds && !AnySymbol(number, [](const Symbol& symbol) { return !symbol.is_not_negative; });
 }
 
 SymbolicInt Symbols::Sum(const SymbolicInt& a, const SymbolicInt& b) {
@@ -82,7 +112,7 @@ SymbolicInt Symbols::Sum(const SymbolicInt& a, const SymbolicInt& b) {
     if (from_right) ++right;
   }
   if (possible && sum.terms_.size() <= kMostTerms) return sum;
-  return Named(Concat("(", a.Text(), ")+(", b.Text(), ")"), IsNotNegative(a) && IsNotNegative(b));
+  return Named("sum", std::array{a, b}, IsNotNegative(a) && IsNotNegative(b));
 }
 
 SymbolicInt Symbols::Difference(const SymbolicInt& a, const SymbolicInt& b) { return Sum(a, Product(b, -1)); }
@@ -102,7 +132,7 @@ SymbolicInt Symbols::Product(const SymbolicInt& a, const SymbolicInt& b) {
     }
   }
   if (possible) return product;
-  return Named(Concat("(", a.Text(), ")*(", b.Text(), ")"), IsNotNegative(a) && IsNotNegative(b));
+  return Named("product", std::array{a, b}, IsNotNegative(a) && IsNotNegative(b));
 }
 
 SymbolicInt Symbols::Product(std::span<const SymbolicInt> factors) {
@@ -111,7 +141,6 @@ SymbolicInt Symbols::Product(std::span<const SymbolicInt> factors) {
   return product;
 }
 
-// By one term that is in each of the dividend's.
 std::optional<SymbolicInt> Symbols::ExactQuotient(const SymbolicInt& a, const SymbolicInt& b) {
   if (b.terms_.size() != 1 || b.terms_.front().factor == -1) return std::nullopt;
   const SymbolicInt::Term& by = b.terms_.front();
@@ -126,11 +155,27 @@ std::optional<SymbolicInt> Symbols::ExactQuotient(const SymbolicInt& a, const Sy
   return quotient;
 }
 
+// What divides the divisor, which is one product, and all of the dividend.
+SymbolicInt::Term Symbols::CommonFactor(const SymbolicInt& a, const SymbolicInt& b) {
+  SymbolicInt::Term common = b.terms_.front();
+  for (const SymbolicInt::Term& term : a.terms_) {
+    std::vector<int32_t> left;
+    std::ranges::set_intersection(common.symbols, term.symbols, std::back_inserter(left));
+    common.symbols = std::move(left);
+    common.factor = std::gcd(common.factor, term.factor);
+  }
+  return common;
+}
+
 SymbolicInt Symbols::Quotient(const SymbolicInt& a, const SymbolicInt& b) {
   const std::optional<int64_t> dividend = a.Number(), divisor = b.Number();
   if (dividend && divisor && *divisor != 0 && *divisor != -1) return *dividend / *divisor;
   if (const auto exact = ExactQuotient(a, b)) return *exact;
-  return Named(Concat("(", a.Text(), ")/(", b.Text(), ")"), IsNotNegative(a) && IsNotNegative(b));
+  const bool is_not_negative = IsNotNegative(a) && IsNotNegative(b);
+  if (b.terms_.size() != 1 || !is_not_negative) return Named("quotient", std::array{a, b}, is_not_negative);
+  SymbolicInt common;
+  common.terms_.push_back(CommonFactor(a, b));
+  return Named("quotient", std::array{*ExactQuotient(a, common), *ExactQuotient(b, common)}, true);
 }
 
 }  // namespace swizzle

@@ -4,12 +4,13 @@
 #include <iterator>
 #include <string_view>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/semantics/strides.h"
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle {
 namespace {
@@ -18,6 +19,8 @@ using Result = std::optional<SymbolicElements>;
 
 constexpr std::string_view kMoves[] = {"Concat", "Gather",  "Identity",  "Reshape",
                                        "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
+constexpr std::string_view kCombine[] = {"Add", "Div", "Equal", "Greater", "Less", "Max",
+                                         "Min", "Mod", "Mul",   "Sub",     "Where"};
 
 // Shape's, from its attributes start and end.
 Result SizesOf(const SymbolicNode& node) {
@@ -67,11 +70,14 @@ bool Fits(const SymbolicInt& value, std::optional<DType> dtype) {
   return number ? *number == Wrapped(*number, DType::kInt32) : value.LargestFactor() <= kMostTimes;
 }
 
-Result Casted(const SymbolicNode& node) {
+Result Casted(const SymbolicNode& node, const Symbols& symbols) {
   const StatusOr<DType> to = CastType(node.node());
   const auto& elements = node.In(0).elements;
   if (!elements || !to.ok() || (*to != DType::kInt64 && *to != DType::kInt32)) return std::nullopt;
-  const bool fit = std::ranges::all_of(elements->values, [&](const SymbolicInt& value) { return Fits(value, *to); });
+  const bool cuts = *to == DType::kInt32 && node.In(0).dtype == DType::kInt64;
+  const bool fit = std::ranges::all_of(elements->values, [&](const SymbolicInt& value) {
+    return Fits(value, *to) && !(cuts && symbols.MayWrap(value));
+  });
   return fit ? elements : std::nullopt;
 }
 
@@ -84,15 +90,33 @@ std::optional<SymbolicInt> Compared(const SymbolicInt& a, const SymbolicInt& b, 
   return apart ? std::optional(SymbolicInt(0)) : std::nullopt;
 }
 
+// Of Min and its kin, which are known of numbers alone.
+std::optional<SymbolicInt> OfNumbers(std::string_view op, const SymbolicInt& a, const SymbolicInt& b) {
+  const auto left = a.Number(), right = b.Number();
+  if (!left || !right) return std::nullopt;
+  if (op == "Less") return *left < *right ? 1 : 0;
+  if (op == "Greater") return *left > *right ? 1 : 0;
+  if (op == "Min") return std::min(*left, *right);
+  if (op == "Max") return std::max(*left, *right);
+  if (*left < 0 || *right <= 0) return std::nullopt;  // of those below 0 the sign depends on an attribute
+  return *left % *right;
+}
+
 std::optional<SymbolicInt> Computed(std::string_view op, std::span<const SymbolicInt> of, Symbols& symbols) {
+  if (op == "Where") {
+    const auto condition = of[0].Number();
+    if (!condition) return of[1] == of[2] ? std::optional(of[1]) : std::nullopt;
+    return of[*condition != 0 ? 1 : 2];
+  }
+  if (std::ranges::any_of(of, [&](const SymbolicInt& each) { return symbols.MayWrap(each); })) {
+    return op == "Mod" ? std::nullopt : std::optional(symbols.Number(op, of));  // Mod goes by an attribute, too
+  }
   if (op == "Add") return symbols.Sum(of[0], of[1]);
   if (op == "Sub") return symbols.Difference(of[0], of[1]);
   if (op == "Mul") return symbols.Product(of[0], of[1]);
   if (op == "Div") return symbols.Quotient(of[0], of[1]);
   if (op == "Equal") return Compared(of[0], of[1], symbols);
-  const auto condition = of[0].Number();  // Where
-  if (!condition) return of[1] == of[2] ? std::optional(of[1]) : std::nullopt;
-  return of[*condition != 0 ? 1 : 2];
+  return of.size() == 2 ? OfNumbers(op, of[0], of[1]) : std::nullopt;
 }
 
 // Of operators of each element.
@@ -145,9 +169,10 @@ Result Filled(const SymbolicNode& node) {
 Result Multiplied(const SymbolicNode& node, Symbols& symbols) {
   const auto list = node.List(0);
   if (!list || node.HasAxes(1)) return std::nullopt;
-  const auto keeps = node.Int("keepdims", 1);
-  if (!keeps || node.In(0).elements->shape.size() != 1) return std::nullopt;
-  return SymbolicElements{*keeps != 0 ? Shape{1} : Shape{}, {symbols.Product(*list)}};
+  const StatusOr<bool> keeps = KeepsAxes(node.node());
+  const bool may_wrap = std::ranges::any_of(*list, [&](const SymbolicInt& each) { return symbols.MayWrap(each); });
+  if (!keeps.ok() || may_wrap || node.In(0).elements->shape.size() != 1) return std::nullopt;
+  return SymbolicElements{*keeps ? Shape{1} : Shape{}, {symbols.Product(*list)}};
 }
 
 Result CountOf(const SymbolicNode& node, Symbols& symbols) {
@@ -160,11 +185,11 @@ Result CountOf(const SymbolicNode& node, Symbols& symbols) {
 
 std::optional<SymbolicElements> ResultElements(const SymbolicNode& node, Symbols& symbols) {
   const std::string& op = node.node().op;
-  const bool combines = op == "Add" || op == "Sub" || op == "Mul" || op == "Div" || op == "Equal" || op == "Where";
+  const bool combines = std::ranges::find(kCombine, op) != std::end(kCombine);
   if (combines && !node.node().attributes.contains("axis")) return Combined(node, symbols);
   if (op == "Shape") return SizesOf(node);
   if (op == "Size") return CountOf(node, symbols);
-  if (op == "Cast") return Casted(node);
+  if (op == "Cast") return Casted(node, symbols);
   if (op == "ConstantOfShape" || op == "Expand") return Filled(node);
   if (op == "ReduceProd") return Multiplied(node, symbols);
   return std::ranges::find(kMoves, op) != std::end(kMoves) ? Moved(node) : std::nullopt;

@@ -1,6 +1,7 @@
 // The types and shapes of what operators make, in symbols: a function for each kind, and a table of them. Those that
 // move elements are in symbolic_moves.cc.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -12,8 +13,8 @@
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
-#include "model_loader/semantics/symbolic_walk.h"
 #include "model_loader/semantics/window_axis.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle {
 namespace {
@@ -56,8 +57,9 @@ SymbolicInt Windowed(const SymbolicInt& size, const WindowAxis& window, AutoPad 
     if (same) axis.PadToSame(mode);
     return axis.Output() + (cuts && axis.HasCutWindow() ? 1 : 0);
   }
-  return symbols.Size(Concat("window of ", size.Text(), ": ", window.kernel, " ", window.stride, " ", window.dilation,
-                             " ", padding, " ", same ? "same" : "", cuts ? Concat("cut ", window.before) : ""));
+  const std::string what = Concat("window ", window.kernel, " ", window.stride, " ", window.dilation, " ", padding, " ",
+                                  same ? "same" : "", cuts ? Concat("cut ", window.before) : "");
+  return symbols.Size(what, std::array{size});
 }
 
 // Of convolutions and pools. `kernel`: of the weight, or empty.
@@ -180,8 +182,8 @@ SymbolicShape BroadcastSymbols(const SymbolicShape& a, const SymbolicShape& b, S
     if (size.Is(1) || other.Number()) {
       size = other;  // another number than 1 is what the symbol has to be, if it isn't 1
     } else if (!size.Number()) {
-      const std::string first = size.Text(), second = other.Text();
-      size = symbols.Size(Concat("broadcast ", std::min(first, second), " and ", std::max(first, second)));
+      const bool in_order = size.Text() < other.Text();
+      size = symbols.Size("broadcast", in_order ? std::array{size, other} : std::array{other, size});
     }
   }
   return shape;

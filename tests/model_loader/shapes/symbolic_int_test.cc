@@ -1,5 +1,6 @@
-#include "model_loader/semantics/symbolic_int.h"
+#include "model_loader/shapes/symbolic_int.h"
 
+#include <array>
 #include <limits>
 
 #include "gtest/gtest.h"
@@ -30,6 +31,8 @@ TEST_F(SymbolsTest, QuotientsAreExactOrTheSameSymbolForTheSame) {
   EXPECT_EQ(symbols_.Quotient(a_, 2), symbols_.Quotient(a_, 2));
   EXPECT_NE(symbols_.Quotient(a_, 2), symbols_.Quotient(b_, 2));
   EXPECT_FALSE(symbols_.Quotient(7, 0).Number());
+  EXPECT_EQ(symbols_.Quotient(symbols_.Product(product, 5), symbols_.Product(a_, 12)),
+            symbols_.Quotient(symbols_.Product(b_, 5), 2));
 }
 
 TEST_F(SymbolsTest, NothingOverflows) {
@@ -44,9 +47,28 @@ TEST_F(SymbolsTest, NothingOverflows) {
 
 TEST_F(SymbolsTest, SizesAreNotNegativeAndDifferencesMayBe) {
   EXPECT_TRUE(symbols_.IsNotNegative(symbols_.Sum(symbols_.Product(a_, b_), 1)));
-  EXPECT_TRUE(symbols_.IsNotNegative(symbols_.Size("of something")));
+  EXPECT_TRUE(symbols_.IsNotNegative(symbols_.Size("of something", {})));
   EXPECT_FALSE(symbols_.IsNotNegative(symbols_.Difference(a_, b_)));
   EXPECT_FALSE(symbols_.IsNotNegative(-1));
+}
+
+TEST_F(SymbolsTest, WhatIsMadeOfWhatVariesVaries) {
+  const SymbolicInt batch = symbols_.NewVarying();
+  const SymbolicInt merged = symbols_.Product(batch, a_);
+  EXPECT_TRUE(symbols_.Varies(symbols_.Sum(merged, b_)));
+  EXPECT_TRUE(symbols_.Varies(symbols_.Quotient(batch, b_)));
+  EXPECT_TRUE(symbols_.Varies(symbols_.Size("of both", std::array{a_, batch})));
+  EXPECT_FALSE(symbols_.Varies(symbols_.Quotient(merged, batch)));
+  EXPECT_FALSE(symbols_.Varies(symbols_.Size("of both", std::array{a_, b_})));
+  EXPECT_FALSE(symbols_.Varies(7));
+}
+
+TEST_F(SymbolsTest, WhatIsMadeOfAnyNumberMayWrap) {
+  const SymbolicInt number = symbols_.NewNumber();
+  EXPECT_TRUE(symbols_.MayWrap(symbols_.Sum(number, a_)));
+  EXPECT_TRUE(symbols_.MayWrap(symbols_.Number("of it", std::array{number})));
+  EXPECT_FALSE(symbols_.IsNotNegative(number));
+  EXPECT_FALSE(symbols_.MayWrap(a_));
 }
 
 }  // namespace

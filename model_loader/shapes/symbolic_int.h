@@ -1,7 +1,7 @@
 // Whole numbers that a model leaves open: sizes of dimensions that requests choose, and what its graph computes of
 // them, as polynomials of symbols. Two that compare equal are equal in every run; two that don't may be.
-#ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
-#define SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
+#ifndef SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_INT_H_
+#define SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_INT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace swizzle {
@@ -50,27 +51,47 @@ class Symbols {
   // One that is equal to no other, and not below 0; so many.
   SymbolicInt New();
   std::vector<SymbolicInt> OfRank(size_t rank);
-  // The same for the same description, which has to say all that the number depends on. Not below 0.
-  SymbolicInt Size(const std::string& description) { return Named(description, true); }
+  // Likewise; it varies while others stand for the same numbers, and so does what is made of it.
+  SymbolicInt NewVarying();
+  // Any whole number at all, which need be no size; sums and products of it may wrap around.
+  SymbolicInt NewNumber();
+  // What `description` and `of` make, which have to say all that the number depends on: the same for the same. Not
+  // below 0.
+  SymbolicInt Size(std::string_view description, std::span<const SymbolicInt> of);
+  // Likewise; like NewNumber() if one of those is.
+  SymbolicInt Number(std::string_view description, std::span<const SymbolicInt> of);
 
   SymbolicInt Sum(const SymbolicInt& a, const SymbolicInt& b);
   SymbolicInt Difference(const SymbolicInt& a, const SymbolicInt& b);
   SymbolicInt Product(const SymbolicInt& a, const SymbolicInt& b);
   SymbolicInt Product(std::span<const SymbolicInt> factors);
   SymbolicInt Quotient(const SymbolicInt& a, const SymbolicInt& b);  // towards 0
+  // By one product of a number and symbols that is in each of the dividend's; else nothing.
+  std::optional<SymbolicInt> ExactQuotient(const SymbolicInt& a, const SymbolicInt& b);
 
   // False where it isn't known.
   bool IsNotNegative(const SymbolicInt& number) const;
+  // Whether it is made of what varies, or of any number at all.
+  bool Varies(const SymbolicInt& number) const;
+  bool MayWrap(const SymbolicInt& number) const;
 
  private:
-  SymbolicInt Named(const std::string& description, bool not_negative);
-  SymbolicInt NewSymbol(bool not_negative);
-  std::optional<SymbolicInt> ExactQuotient(const SymbolicInt& a, const SymbolicInt& b);
+  struct Symbol {
+    bool is_not_negative = true;
+    bool varies = false;
+    bool may_wrap = false;
+  };
+
+  SymbolicInt Named(std::string_view description, std::span<const SymbolicInt> of, bool is_not_negative);
+  SymbolicInt NewSymbol(Symbol symbol);
+  static SymbolicInt::Term CommonFactor(const SymbolicInt& a, const SymbolicInt& b);
+  template <typename Predicate>
+  bool AnySymbol(const SymbolicInt& number, const Predicate& is) const;
 
   std::map<std::string, SymbolicInt> named_;
-  std::vector<bool> not_negative_;  // by symbol
+  std::vector<Symbol> made_;
 };
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_INT_H_
+#endif  // SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_INT_H_

@@ -1,6 +1,9 @@
 // The shapes that Reshape, Concat, Slice and their kin make, in symbols.
 #include <algorithm>
-#include <initializer_list>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -10,7 +13,7 @@
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
-#include "model_loader/semantics/symbolic_walk.h"
+#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle {
 namespace {
@@ -117,14 +120,6 @@ Result Unsqueezed(const SymbolicNode& node, Symbols&) {
   return axes ? Result(UnsqueezedDimensions(*x, *axes)) : std::nullopt;
 }
 
-// Of one dimension, `axis`, all others being as before: opaque, but the same for the same arguments.
-SymbolicInt Changed(const char* what, const SymbolicInt& size, std::initializer_list<SymbolicInt> by,
-                    Symbols& symbols) {
-  std::string text = Concat(what, " of ", size.Text(), ":");
-  for (const SymbolicInt& each : by) text += " " + each.Text();
-  return symbols.Size(text);
-}
-
 SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step,
                 Symbols& symbols) {
   constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
@@ -134,7 +129,7 @@ SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const Symboli
     const auto range = ClampSlice(*from, *to, step, *of);
     if (range.ok()) return range->count;
   }
-  return Changed("slice", size, {start, end, step}, symbols);
+  return symbols.Size("slice", std::array{size, start, end, SymbolicInt(step)});
 }
 
 Result Sliced(const SymbolicNode& node, Symbols& symbols) {
@@ -203,7 +198,7 @@ Result Padded(const SymbolicNode& node, Symbols& symbols) {
   const auto pads = PadsOf(node);
   for (size_t i = 0; i < result.size(); ++i) {
     result[i] = pads ? symbols.Sum(result[i], symbols.Sum((*pads)[i], (*pads)[i + result.size()])) : symbols.New();
-    if (!symbols.IsNotNegative(result[i])) result[i] = symbols.Size(Concat("padded ", result[i].Text()));
+    if (!symbols.IsNotNegative(result[i])) result[i] = symbols.Size("padded", std::array{result[i]});
   }
   return result;
 }
@@ -219,11 +214,25 @@ Result Tiled(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-// Resize and Upsample: to sizes that are told; scales leave them open.
+// How large a dimension is after a scale; opaque where rounding, which isn't followed, may decide.
+SymbolicInt Scaled(const SymbolicInt& size, float scale, Symbols& symbols) {
+  constexpr int64_t kMostExact = 1 << 14;
+  const auto number = size.Number();
+  if (scale == 1.0f) return size;
+  const bool is_exact = scale > 1.0f && scale < 1024.0f && scale == std::floor(scale);
+  if (number && *number >= 0 && *number <= kMostExact && is_exact) return *number * static_cast<int64_t>(scale);
+  return symbols.Size(Concat("scaled by ", std::bit_cast<uint32_t>(scale)), std::array{size});
+}
+
+// Resize and Upsample: to sizes that are told, or by scales.
 Result Resized(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
   SymbolicShape result(x->size());
+  if (const auto scales = ScalesOf(node)) {
+    for (size_t i = 0; i < x->size(); ++i) result[i] = Scaled((*x)[i], (*scales)[i], symbols);
+    return result;
+  }
   std::ranges::generate(result, [&] { return symbols.New(); });
   const auto sizes = node.List(3);
   const bool by_sizes = node.node().op == "Resize" && !node.node().attributes.contains("keep_aspect_ratio_policy");
@@ -310,6 +319,17 @@ std::optional<std::vector<SymbolicInt>> PadsOf(const SymbolicNode& node) {
     pads[static_cast<size_t>(*axis) + x->size()] = (*given)[i + axes.size()];
   }
   return pads;
+}
+
+std::optional<std::span<const float>> ScalesOf(const SymbolicNode& node) {
+  // A box to cut out, which the coordinates may ask for, changes what is scaled.
+  const auto coordinates = StringAttribute(node.node(), "coordinate_transformation_mode", "half_pixel");
+  const bool cuts = !coordinates.ok() || *coordinates == "tf_crop_and_resize";
+  const bool by_attribute = node.node().op == "Upsample" && node.opset() < 9;
+  if (cuts || by_attribute || node.Has(3) || node.node().attributes.contains("axes")) return std::nullopt;
+  const auto scales = node.Floats(node.opset() < 11 ? 1 : 2);
+  const bool is_for_each = scales && node.ShapeOf(0) != nullptr && scales->size() == node.ShapeOf(0)->size();
+  return is_for_each ? scales : std::nullopt;
 }
 
 std::optional<SymbolicShape> MovedShape(const SymbolicNode& node, size_t output, Symbols& symbols) {

@@ -1,6 +1,6 @@
 // Whether the rows of a graph are proven to be independent.
-#ifndef SWIZZLE_TESTS_MODEL_LOADER_FALLBACK_BATCH_HOLDS_H_
-#define SWIZZLE_TESTS_MODEL_LOADER_FALLBACK_BATCH_HOLDS_H_
+#ifndef SWIZZLE_TESTS_MODEL_LOADER_SHAPES_BATCH_HOLDS_H_
+#define SWIZZLE_TESTS_MODEL_LOADER_SHAPES_BATCH_HOLDS_H_
 
 #include <gtest/gtest.h>
 
@@ -57,4 +57,4 @@ bool OfAnyLength(const Shape& output, const Add& add) {
 
 }  // namespace swizzle::testing
 
-#endif  // SWIZZLE_TESTS_MODEL_LOADER_FALLBACK_BATCH_HOLDS_H_
+#endif  // SWIZZLE_TESTS_MODEL_LOADER_SHAPES_BATCH_HOLDS_H_

@@ -3,18 +3,19 @@
 //
 // What it says holds in every run that the graph gets through; only that a size which the graph computes for Reshape is
 // 0 is taken to mean no elements there, though ONNX reads it as the input's own size.
-#ifndef SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_WALK_H_
-#define SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_WALK_H_
+#ifndef SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_WALK_H_
+#define SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_WALK_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
 #include "model_loader/semantics/slice_arguments.h"
-#include "model_loader/semantics/symbolic_int.h"
+#include "model_loader/shapes/symbolic_int.h"
 
 namespace swizzle {
 
@@ -42,16 +43,18 @@ struct SymbolicValue {
 // A node with what is known of its inputs. Refers to what it is made of.
 class SymbolicNode {
  public:
-  SymbolicNode(const Node& node, int64_t opset, const std::vector<SymbolicValue>& values)
-      : node_(node), opset_(opset), values_(values) {}
+  SymbolicNode(const Node& node, const Graph& graph, const std::vector<SymbolicValue>& values)
+      : node_(node), graph_(graph), values_(values) {}
 
   const Node& node() const { return node_; }
-  int64_t opset() const { return opset_; }
+  int64_t opset() const { return graph_.opset; }
   size_t size() const { return node_.inputs.size(); }
   bool Has(size_t i) const { return node_.Input(i) != kNoValue; }
   // Whether the operator is ONNX's own, and no input is left out that it needs. All below is for such.
   bool HasRequired() const;
   const SymbolicValue& In(size_t i) const;
+  // The elements of an input of FP32 that is a constant.
+  std::optional<std::span<const float>> Floats(size_t i) const;
   // Null where its rank is not known.
   const SymbolicShape* ShapeOf(size_t i) const { return In(i).shape ? &*In(i).shape : nullptr; }
   // Of a list or a single one.
@@ -71,26 +74,37 @@ class SymbolicNode {
 
  private:
   const Node& node_;
-  const int64_t opset_;
+  const Graph& graph_;
   const std::vector<SymbolicValue>& values_;
 };
 
 // Single-owner. The graph outlives it, and may grow, and change but for what was visited.
 class SymbolicWalk {
  public:
-  explicit SymbolicWalk(const Graph& graph);
+  // What is known of dimension 0 of the graph's inputs.
+  enum class Inputs : uint8_t {
+    kApart,    // what each declares
+    kOneBatch  // it is as large in all of them; batch() stands for it, and varies
+  };
+  explicit SymbolicWalk(const Graph& graph, Inputs inputs = Inputs::kApart);
 
   // REQUIRES: what makes the node's inputs has been visited.
   void Visit(const Node& node);
   // Somebody else says this of a value, and it is taken for true in so far as nothing else is known. Dimensions below 0
   // are open. REQUIRES: the node that makes the value, if there is one, has been visited.
   void Suppose(int value, std::optional<DType> dtype, const std::optional<Shape>& shape);
+  // The value has this shape, whatever is known of it. REQUIRES: as above.
+  void SetShape(int value, SymbolicShape shape) { values_[static_cast<size_t>(value)].shape = std::move(shape); }
+  // The value's elements, where they are a few whole numbers of which nothing is known, become symbols, a number each.
+  // REQUIRES: as above.
+  void NameElements(int value);
   // The value has become a constant. REQUIRES: the graph had it when a node was visited last.
   void VisitConstant(int value);
   // Nothing is known of kNoValue.
   const SymbolicValue& Of(int value) const;
-  SymbolicNode At(const Node& node) const { return {node, graph_.opset, values_}; }
+  SymbolicNode At(const Node& node) const { return {node, graph_, values_}; }
   Symbols& symbols() { return symbols_; }
+  const SymbolicInt& batch() const { return batch_; }
 
  private:
   void VisitOutput(const SymbolicNode& node, size_t output);
@@ -98,6 +112,7 @@ class SymbolicWalk {
 
   const Graph& graph_;
   Symbols symbols_;
+  SymbolicInt batch_;
   std::vector<SymbolicValue> values_;  // by value of the graph
 };
 
@@ -119,9 +134,12 @@ std::optional<SymbolicElements> ResultElements(const SymbolicNode& node, Symbols
 std::optional<SliceArguments<SymbolicInt>> SliceOf(const SymbolicNode& node);
 // What Pad adds before all dimensions, and then behind all of them; nothing likewise.
 std::optional<std::vector<SymbolicInt>> PadsOf(const SymbolicNode& node);
+// The scales of Resize or Upsample, one for each dimension, where they are constant and alone say how large the result
+// is.
+std::optional<std::span<const float>> ScalesOf(const SymbolicNode& node);
 // What both broadcast to.
 SymbolicShape BroadcastSymbols(const SymbolicShape& a, const SymbolicShape& b, Symbols& symbols);
 
 }  // namespace swizzle
 
-#endif  // SWIZZLE_MODEL_LOADER_SEMANTICS_SYMBOLIC_WALK_H_
+#endif  // SWIZZLE_MODEL_LOADER_SHAPES_SYMBOLIC_WALK_H_

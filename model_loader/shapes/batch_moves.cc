@@ -1,0 +1,197 @@
+// Where rows lie in what Reshape, Transpose, Concat and their kin make.
+#include <algorithm>
+#include <string_view>
+
+#include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/reshape.h"
+#include "model_loader/shapes/batch_rows.h"
+
+namespace swizzle {
+namespace {
+
+using Result = std::optional<RowsAt>;
+
+// The rows of input 0, where they are.
+Result AsBefore(const BatchNode& node) {
+  return RowsAt{*node.Rows(0), node.ShapeOf(0)->size(), node.SizeOf(0, *node.Rows(0))};
+}
+
+// Rows stay apart if all dimensions before theirs stay, and theirs is a multiple of the batch again: then each
+// request's elements, which lie together, are as many slices.
+Result Reshaped(const BatchNode& node) {
+  const StatusOr<bool> allow_zero = AllowsZero(node.node());
+  const size_t axis = *node.Rows(0);
+  const auto target = node.List(1);
+  if (!allow_zero.ok() || *allow_zero || !target || target->size() <= axis) return std::nullopt;
+  for (size_t i = 0; i < axis; ++i) {
+    if (!(*target)[i].Is(0) && (*target)[i] != node.SizeOf(0, i)) return std::nullopt;
+  }
+  if (!node.VariesAtMostAt(1, axis)) return std::nullopt;
+  return RowsAt{axis, target->size()};
+}
+
+Result Flattened(const BatchNode& node) {
+  const StatusOr<int64_t> split = FlattenAxis(node.node(), static_cast<int64_t>(node.ShapeOf(0)->size()));
+  const bool keeps = split.ok() && *split == 1 && *node.Rows(0) == 0;
+  return keeps ? Result({0, 2, node.SizeOf(0, 0)}) : std::nullopt;
+}
+
+Result Transposed(const BatchNode& node) {
+  Result result = AsBefore(node);
+  const StatusOr<std::vector<int64_t>> order = PermutationOf(node.node(), result->rank);
+  if (!order.ok()) return std::nullopt;
+  result->axis = static_cast<size_t>(std::ranges::find(*order, static_cast<int64_t>(result->axis)) - order->begin());
+  return result;
+}
+
+Result Squeezed(const BatchNode& node) {
+  Result result = AsBefore(node);
+  const auto axes = node.Axes(1, result->rank);
+  const auto rows = static_cast<int64_t>(result->axis);
+  if (!axes || std::ranges::binary_search(*axes, rows)) return std::nullopt;
+  result->axis -= static_cast<size_t>(std::ranges::count_if(*axes, [&](int64_t axis) { return axis < rows; }));
+  result->rank -= axes->size();
+  return result;
+}
+
+Result Unsqueezed(const BatchNode& node) {
+  Result result = AsBefore(node);
+  const auto count = node.Axes(1, kMostSymbolicRank);  // how many there are; their places follow from that
+  const auto axes = count ? node.Axes(1, result->rank + count->size()) : std::nullopt;
+  if (!axes) return std::nullopt;
+  for (const int64_t axis : *axes) result->axis += axis <= static_cast<int64_t>(result->axis) ? 1 : 0;  // ascending
+  result->rank += axes->size();
+  return result;
+}
+
+// Along another dimension than rows', in which all have them.
+Result Joined(const BatchNode& node) {
+  const Result result = AsBefore(node);
+  const auto axis = node.Axis(1, result->rank);
+  if (!axis || *axis == result->axis) return std::nullopt;
+  for (size_t i = 0; i < node.size(); ++i) {
+    if (node.Rows(i) != result->axis || node.ShapeOf(i)->size() != result->rank) return std::nullopt;
+  }
+  return result;
+}
+
+// Gather: data that is the same for all and an index or more a request, or the other way round.
+Result LookedUp(const BatchNode& node) {
+  const SymbolicShape *const data = node.ShapeOf(0), *const indices = node.ShapeOf(1);
+  const auto axis = data == nullptr || indices == nullptr ? std::nullopt : node.Axis(0, data->size());
+  const auto rows = node.Rows(0);
+  if (!axis || rows == axis || node.IsShared(0) == node.IsShared(1)) return std::nullopt;
+  const size_t rank = data->size() - 1 + indices->size();
+  if (!rows) return RowsAt{*axis + *node.Rows(1), rank, node.SizeOf(1, *node.Rows(1))};
+  return RowsAt{*rows < *axis ? *rows : *rows - 1 + indices->size(), rank, node.SizeOf(0, *rows)};
+}
+
+// GatherElements: in each row, where both have rows.
+Result Collected(const BatchNode& node) {
+  const Result result = AsBefore(node);
+  const auto axis = node.Axis(0, result->rank);
+  const bool has_same = node.Rows(1) == result->axis && node.ShapeOf(1)->size() == result->rank &&
+                        node.SizeOf(1, result->axis) == *result->size;
+  return axis && *axis != result->axis && has_same ? result : std::nullopt;
+}
+
+// The one number of a list that varies; nothing where there are others or none.
+std::optional<size_t> PlaceOfRows(const BatchNode& node, size_t input) {
+  const auto list = node.List(input);
+  const auto varies = [&](const SymbolicInt& size) { return node.Varies(size); };
+  if (!list || std::ranges::count_if(*list, varies) != 1) return std::nullopt;
+  return static_cast<size_t>(std::ranges::find_if(*list, varies) - list->begin());
+}
+
+// ConstantOfShape: the same number in all rows.
+Result Filled(const BatchNode& node) {
+  const auto place = PlaceOfRows(node, 0);
+  return place ? Result({*place, node.List(0)->size()}) : std::nullopt;
+}
+
+// Rows of what is expanded, which are as many afterwards, or of what is shared, expanded to as many.
+Result Expanded(const BatchNode& node) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto target = node.List(1);
+  if (x == nullptr || !target) return std::nullopt;
+  const size_t rank = std::max(x->size(), target->size());
+  if (const auto rows = node.Rows(0)) {
+    const size_t from_end = x->size() - *rows;
+    const bool is_there = target->size() >= from_end;
+    const size_t place = is_there ? target->size() - from_end : target->size();
+    const bool stays = !is_there || (*target)[place].Is(1) || (*target)[place] == (*x)[*rows];
+    return stays && node.VariesAtMostAt(1, place) ? Result({rank - from_end, rank, (*x)[*rows]}) : std::nullopt;
+  }
+  const auto place = PlaceOfRows(node, 1);
+  const size_t from_end = place ? target->size() - *place : 0;
+  const bool is_new = place && (x->size() < from_end || (*x)[x->size() - from_end].Is(1));
+  return is_new ? Result({rank - from_end, rank, (*target)[*place]}) : std::nullopt;
+}
+
+// As many rows as before are all of them: where the walk knows the dimension to be the same, Slice takes it whole.
+Result Sliced(const BatchNode& node) {
+  const auto slice = SliceOf(node);
+  const Result result = AsBefore(node);
+  if (!slice) return std::nullopt;
+  for (size_t i = 0; i < slice->axes.size(); ++i) {
+    constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
+    const SymbolicInt &start = slice->starts[i], &end = slice->ends[i];
+    const bool of_rows = slice->axes[i] == static_cast<int64_t>(result->axis);
+    const bool takes_all =
+        slice->steps[i] == 1 && start.Is(0) && (end == *result->size || end.Number().value_or(0) >= kBeyond);
+    if (of_rows ? !takes_all : node.Varies(start) || node.Varies(end)) return std::nullopt;
+  }
+  return result;
+}
+
+Result Padded(const BatchNode& node) {
+  const Result result = AsBefore(node);
+  const auto pads = PadsOf(node);
+  if (!pads || !node.AreShared(1)) return std::nullopt;
+  return (*pads)[result->axis].Is(0) && (*pads)[result->axis + result->rank].Is(0) ? result : std::nullopt;
+}
+
+// Rows of what is repeated along other dimensions, or of one slice that is repeated for each.
+Result Tiled(const BatchNode& node) {
+  const SymbolicShape* const x = node.ShapeOf(0);
+  const auto times = node.List(1);
+  if (x == nullptr || !times || times->size() != x->size()) return std::nullopt;
+  if (node.Rows(0)) return (*times)[*node.Rows(0)].Is(1) && node.IsShared(1) ? AsBefore(node) : std::nullopt;
+  const auto place = PlaceOfRows(node, 1);
+  return place && (*x)[*place].Is(1) ? Result({*place, x->size()}) : std::nullopt;
+}
+
+// Rows stay as long as they are.
+Result Resized(const BatchNode& node) {
+  const Result result = AsBefore(node);
+  if (const auto scales = ScalesOf(node)) return (*scales)[result->axis] == 1.0f ? result : std::nullopt;
+  const auto coordinates = StringAttribute(node.node(), "coordinate_transformation_mode", "half_pixel");
+  const auto policy = StringAttribute(node.node(), "keep_aspect_ratio_policy", "stretch");
+  const bool plain = coordinates.ok() && *coordinates != "tf_crop_and_resize" && policy.ok() && *policy == "stretch";
+  const auto sizes = node.List(3);
+  if (!plain || !sizes || sizes->size() != result->rank) return std::nullopt;
+  return (*sizes)[result->axis] == *result->size && node.VariesAtMostAt(3, result->axis) ? result : std::nullopt;
+}
+
+struct Move {
+  std::string_view op;
+  bool moves_rows;  // input 0 has to have rows
+  Result (*run)(const BatchNode&);
+};
+constexpr Move kMoves[] = {
+    {"Concat", true, Joined},        {"ConstantOfShape", false, Filled}, {"Expand", false, Expanded},
+    {"Flatten", true, Flattened},    {"Gather", false, LookedUp},        {"GatherElements", true, Collected},
+    {"Pad", true, Padded},           {"Reshape", true, Reshaped},        {"Resize", true, Resized},
+    {"Slice", true, Sliced},         {"Squeeze", true, Squeezed},        {"Tile", false, Tiled},
+    {"Transpose", true, Transposed}, {"Unsqueeze", true, Unsqueezed},    {"Upsample", true, Resized},
+};
+
+}  // namespace
+
+std::optional<RowsAt> MovedRows(const BatchNode& node) {
+  const auto* const move = std::ranges::find(kMoves, node.node().op, &Move::op);
+  if (move == std::end(kMoves) || (move->moves_rows && !node.Rows(0))) return std::nullopt;
+  return move->run(node);
+}
+
+}  // namespace swizzle
