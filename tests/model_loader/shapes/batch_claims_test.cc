@@ -152,6 +152,41 @@ TEST(BatchClaims, NumbersOf32BitsWrap) {
   EXPECT_FALSE(times(int64_t{1} << 30, 6)) << "a batch of 5 would be of one row";
 }
 
+TEST(BatchClaims, SizesMayBeComputedByRealNumbers) {
+  EXPECT_TRUE(OfAnyLength({-1, -1, -1}, [](OnnxBuilder& b) {
+    b.Node("Cast", {"length1"}, {"f"}, {{"to", int64_t{1}}}).Node("Floor", {"f"}, {"g"});
+    b.Node("Cast", {"g"}, {"rounded"}, {{"to", int64_t{7}}});
+    b.Node("Concat", {"batch1", "rounded", "minus"}, {"to"}, {{"axis", int64_t{0}}})
+        .Node("Reshape", {"x", "to"}, {"out"});
+  }));
+  EXPECT_FALSE(OfAnyLength({-1, -1, -1}, [](OnnxBuilder& b) {
+    b.Node("Cast", {"batch1"}, {"f"}, {{"to", int64_t{1}}}).Node("Floor", {"f"}, {"g"});
+    b.Node("Cast", {"g"}, {"rounded"}, {{"to", int64_t{7}}});
+    b.Node("Concat", {"minus", "rounded", "six"}, {"to"}, {{"axis", int64_t{0}}}).Node("Reshape", {"x", "to"}, {"out"});
+  })) << "of the batch";
+}
+
+TEST(BatchClaims, RowsThatASliceTakesWholeAreKept) {
+  const auto sliced = [](const char* start, const char* end, const char* axis) {
+    return OfAnyLength({-1, -1, 6}, [&](OnnxBuilder& b) { b.Node("Slice", {"x", start, end, axis}, {"out"}); });
+  };
+  EXPECT_TRUE(sliced("zero", "batch1", "zero"));
+  EXPECT_FALSE(sliced("one", "batch1", "zero"));
+  EXPECT_FALSE(sliced("zero", "length1", "zero"));
+  EXPECT_FALSE(sliced("zero", "batch1", "one")) << "as many positions as there are requests";
+}
+
+TEST(BatchClaims, ProductsThatRunAlongAnAxisAreTold) {
+  const auto along = [](int64_t axis) {
+    OnnxBuilder builder(26);
+    builder.Input("x", {-1, 4}).Int64s("axis", {}, {axis}).Node("CumProd", {"x", "axis"}, {"y"}).Output("y");
+    return Holds(builder, {-1, 4});
+  };
+  EXPECT_TRUE(along(1));
+  EXPECT_TRUE(along(-1));
+  EXPECT_FALSE(along(0));
+}
+
 // What is wrong with `add`'s nodes is found when they run, not before; u is theirs.
 template <typename Add>
 bool Stands(const Add& add) {

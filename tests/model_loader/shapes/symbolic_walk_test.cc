@@ -79,6 +79,27 @@ TEST_F(SymbolicWalkTest, SizesThatTheGraphComputes) {
   EXPECT_EQ(ShapeOf(builder, "z"), "[1,3,2*s1]");
 }
 
+TEST_F(SymbolicWalkTest, NumbersAreComparedAndChosen) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 8}).Int64s("five", {1}, {5}).Int64s("three", {1}, {3});
+  builder.Node("Constant", {}, {"seven"}, {{"value_ints", Ints{7}}}).Node("Min", {"seven", "five"}, {"least"});
+  builder.Node("Max", {"seven", "five"}, {"most"}).Node("Mod", {"seven", "three"}, {"left"});
+  builder.Node("Less", {"five", "seven"}, {"less"}).Node("Where", {"less", "three", "five"}, {"chosen"});
+  builder.Node("Concat", {"least", "most", "left", "chosen"}, {"to"}, {{"axis", int64_t{0}}});
+  builder.Node("ConstantOfShape", {"to"}, {"y"});
+  EXPECT_EQ(ShapeOf(builder, "y"), "[5,7,1,3]");
+}
+
+TEST_F(SymbolicWalkTest, WholeScalesAreExact) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, 10, -1}).Floats("twice", {4}, {1, 1, 2, 2}).Floats("near", {4}, {1, 1, 1.5f, 1});
+  builder.Node("Resize", {"x", "", "twice"}, {"larger"}).Node("Resize", {"x", "", "near"}, {"rounded"});
+  builder.Node("Resize", {"x", "", "twice"}, {"again"}).Node("Add", {"larger", "again"}, {"sum"});
+  EXPECT_EQ(ShapeOf(builder, "larger").substr(0, 11), "[1*s0,3,20,");
+  EXPECT_EQ(ShapeOf(builder, "larger"), ShapeOf(builder, "sum")) << "what is scaled alike is as large";
+  EXPECT_NE(ShapeOf(builder, "rounded"), "[1*s0,3,15,1*s1]");
+}
+
 TEST_F(SymbolicWalkTest, WhatMayBroadcastIsNotTakenForOneOfTheTwo) {
   OnnxBuilder builder;
   builder.Input("x", {-1, -1, 4}).Input("z", {-1, -1, 4}).Input("one", {1, 4}).Node("Add", {"x", "z"}, {"sum"});
