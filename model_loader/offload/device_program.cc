@@ -96,4 +96,11 @@ StatusOr<Array> DeviceProgram::Constant(int value, DeviceStream& stream) const {
   return uploaded_[value] = std::move(array);
 }
 
+int64_t DeviceProgram::constant_bytes() const {
+  MutexLock lock(mutex_);
+  int64_t bytes = 0;
+  for (const auto& [value, array] : uploaded_) bytes += array.bytes();
+  return bytes;
+}
+
 }  // namespace swizzle::offload

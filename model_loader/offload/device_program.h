@@ -68,6 +68,8 @@ class DeviceProgram {
   bool picks() const { return picks_; }  // whether a node may read an index that is out of range
   // A constant's elements on the device. The stream is waited for.
   StatusOr<fallback::Array> Constant(int value, DeviceStream& stream) const;
+  // What constants take there so far.
+  int64_t constant_bytes() const;
 
  private:
   // UNIMPLEMENTED, naming what is none, unless inputs are numbers and nodes hold no graphs.

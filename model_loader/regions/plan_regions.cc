@@ -430,7 +430,7 @@ StatusOr<std::unique_ptr<fallback::ProgramRunner>> RegionalProgram::NewRunner(Ba
 }
 
 int64_t RegionalProgram::weight_bytes() const {
-  int64_t bytes = program->weight_bytes();
+  int64_t bytes = on_device == nullptr ? program->weight_bytes() : on_device->constant_bytes();
   for (const auto& region : regions) bytes += region->plan()->report().device_bytes;
   return bytes;
 }

@@ -77,13 +77,14 @@ class Opener {
     const RegionsPlace place{devices, backends, [&](const Backend& backend) { return PlanOptionsFor(backend); },
                              tunable()};
     SWIZZLE_ASSIGN_OR_RETURN(
-        regions::TunableRegions made,
+        std::vector<regions::TunableRegions> all,
         RegionsIn(place, WithServedInputs(std::move(model.program), spec), InstanceKind::kAuto, {}));
+    regions::TunableRegions& made = all.front();
     const bool on_gpu = made.program.on_device != nullptr;
     if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.cpu(), options_.precision));
     PlaceOn(on_gpu, spec);
     opened_.tuners.push_back(std::move(made.tuner));
-    SWIZZLE_ASSIGN_OR_RETURN(opened_.model, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
+    SWIZZLE_ASSIGN_OR_RETURN(opened_.model, NewFallbackModel(std::move(spec), model.reason, {std::move(made.program)},
                                                              devices.cpu(), {.threads = options_.threads}));
     return absl::OkStatus();
   }

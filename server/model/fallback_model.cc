@@ -1,6 +1,7 @@
 #include "server/model/fallback_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -299,8 +300,10 @@ bool HasFreeDims(const ModelSpec& spec) {
          });
 }
 
-ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalProgram& regional, const Backend& backend,
-                           int threads) {
+// Those of the first; of the others the devices alone.
+ModelFacts FactsOfFallback(const std::string& reason, std::span<const regions::RegionalProgram> regionals,
+                           const Backend& backend, int threads) {
+  const regions::RegionalProgram& regional = regionals.front();
   ModelFacts facts;
   facts.dense_bytes = facts.stored_bytes = regional.program->weight_bytes();
   facts.device_bytes = regional.weight_bytes();
@@ -319,7 +322,10 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
   });
   if (const std::string zeros = regional.ZerosText(); !zeros.empty()) facts.properties["swizzle_zeros"] = zeros;
   if (regional.on_device != nullptr) {
-    facts.device = regional.on_device->device().name();
+    facts.devices.clear();
+    for (const auto& each : regionals) facts.devices.emplace_back(each.on_device->device().name());
+    facts.device = facts.devices.front();
+    if (facts.devices.size() > 1) facts.device = facts.device.substr(0, facts.device.find(':'));
     facts.properties["swizzle_device_nodes"] = std::to_string(regional.device_nodes());
   } else if (!regional.not_on_device.empty()) {
     facts.properties["swizzle_not_on_gpu"] = regional.not_on_device;
@@ -329,12 +335,12 @@ ModelFacts FactsOfFallback(const std::string& reason, const regions::RegionalPro
 
 class ServedFallbackModel final : public Model {
  public:
-  ServedFallbackModel(ModelSpec spec, PortMap ports, const std::string& reason, regions::RegionalProgram regional,
-                      Backend& backend, const FallbackRuns& runs)
+  ServedFallbackModel(ModelSpec spec, PortMap ports, const std::string& reason,
+                      std::vector<regions::RegionalProgram> regionals, Backend& backend, const FallbackRuns& runs)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
         reason_(reason),
-        regional_(std::move(regional)),
+        regionals_(std::move(regionals)),
         backend_(backend),
         runs_(runs) {}
 
@@ -342,10 +348,10 @@ class ServedFallbackModel final : public Model {
   // Of the plans that the regions have now.
   std::shared_ptr<const ModelFacts> facts() const override {
     std::vector<std::shared_ptr<const Plan>> plans;
-    for (const auto& region : regional_.regions) plans.push_back(region->plan());
+    for (const auto& region : regionals_.front().regions) plans.push_back(region->plan());
     const MutexLock lock(mutex_);
     if (facts_ == nullptr || plans != plans_) {
-      facts_ = std::make_shared<const ModelFacts>(FactsOfFallback(reason_, regional_, backend_, runs_.threads));
+      facts_ = std::make_shared<const ModelFacts>(FactsOfFallback(reason_, regionals_, backend_, runs_.threads));
       plans_ = std::move(plans);
     }
     return facts_;
@@ -355,11 +361,12 @@ class ServedFallbackModel final : public Model {
     return shapes_differ_ ? ShapeClass(inputs) : 0;
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
+    const regions::RegionalProgram& regional = regionals_[sessions_++ % regionals_.size()];
     // Only what computes on the host takes turns.
-    const bool takes_turns = runs_.turns != nullptr && regional_.on_device == nullptr;
+    const bool takes_turns = runs_.turns != nullptr && regional.on_device == nullptr;
     auto turn = takes_turns ? std::make_unique<ExecutorTurn>(runs_.turns, share_) : nullptr;
-    SWIZZLE_ASSIGN_OR_RETURN(auto runner, regional_.NewRunner(backend_, runs_.threads, runs_.limits, turn.get()));
-    FallbackSession::Execution execution{*regional_.program, std::move(turn), std::move(runner)};
+    SWIZZLE_ASSIGN_OR_RETURN(auto runner, regional.NewRunner(backend_, runs_.threads, runs_.limits, turn.get()));
+    FallbackSession::Execution execution{*regional.program, std::move(turn), std::move(runner)};
     return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 
@@ -367,11 +374,12 @@ class ServedFallbackModel final : public Model {
   const ModelSpec spec_;
   const PortMap ports_;
   const std::string reason_;
-  const regions::RegionalProgram regional_;
+  const std::vector<regions::RegionalProgram> regionals_;  // one a device
   Backend& backend_;
   const FallbackRuns runs_;
   const bool shapes_differ_ = HasFreeDims(spec_);  // of requests, which are batched
   const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
+  std::atomic<size_t> sessions_ = 0;  // which take the devices in turn
   mutable Mutex mutex_;
   mutable std::vector<std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // that the facts are of
   mutable std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);         // null: nobody asked yet
@@ -408,11 +416,12 @@ std::shared_ptr<const Program> WithServedInputs(std::shared_ptr<const Program> p
 }
 
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
-                                                  regions::RegionalProgram regional, Backend& backend,
+                                                  std::vector<regions::RegionalProgram> regionals, Backend& backend,
                                                   const FallbackRuns& runs) {
-  SWIZZLE_RETURN_IF_ERROR(regional.refusal);
-  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *regional.program));
-  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regional), backend,
+  SWIZZLE_CHECK(!regionals.empty());
+  for (const regions::RegionalProgram& regional : regionals) SWIZZLE_RETURN_IF_ERROR(regional.refusal);
+  SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *regionals.front().program));
+  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regionals), backend,
                                                runs);
 }
 

@@ -17,6 +17,8 @@
 #define SWIZZLE_SERVER_MODEL_FALLBACK_MODEL_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kernels/backend/backend.h"
 #include "model_loader/load/loader.h"
@@ -45,12 +47,12 @@ std::shared_ptr<const fallback::Program> WithServedInputs(std::shared_ptr<const 
                                                           const ModelSpec& spec);
 
 // `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
-// be left out, free dimensions may be fixed. `regional` is the model's program, planned for as many threads as `runs`
-// has. `backend`, the CPU's, and the device that it was planned for must outlive the model.
+// be left out, free dimensions may be fixed. `regionals` are the model's program, planned for as many threads as `runs`
+// has, one a device: sessions take them in turn. `backend`, the CPU's, and the devices must outlive the model.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model; FAILED_PRECONDITION
 // if no request can be computed.
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,
-                                                  regions::RegionalProgram regional, Backend& backend,
+                                                  std::vector<regions::RegionalProgram> regionals, Backend& backend,
                                                   const FallbackRuns& runs);
 
 }  // namespace swizzle

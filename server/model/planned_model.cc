@@ -27,20 +27,26 @@ StatusOr<TunablePlan> PlanOn(Backend& backend, Network network, PlanOptions opti
   return TunablePlan{std::move(plan), nullptr, nullptr};
 }
 
-StatusOr<regions::TunableRegions> RegionsIn(const RegionsPlace& place, std::shared_ptr<const fallback::Program> program,
-                                            InstanceKind kind, const regions::ExpectedRequests& requests) {
+StatusOr<std::vector<regions::TunableRegions>> RegionsIn(const RegionsPlace& place,
+                                                         const std::shared_ptr<const fallback::Program>& program,
+                                                         InstanceKind kind, const regions::ExpectedRequests& requests) {
   Backend& cpu = place.devices.cpu();
-  Backend& first = *place.backends[0];
-  if (&first == &cpu) return RegionsOf(place, std::move(program), cpu, requests, nullptr);
-  regions::TunableRegions made = RegionsOf(place, program, first, requests, std::get<DeviceBackend*>(first.kind()));
-  if (kind == InstanceKind::kGpu) {
-    if (made.program.on_device != nullptr) return made;
-    return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
-                         made.program.not_on_device);
+  std::vector<regions::TunableRegions> made;
+  for (Backend* const gpu : place.backends) {
+    if (gpu == &cpu) break;
+    regions::TunableRegions its = RegionsOf(place, program, *gpu, requests, std::get<DeviceBackend*>(gpu->kind()));
+    const regions::RegionalProgram& there = its.program;
+    if (there.on_device != nullptr && (kind == InstanceKind::kGpu || there.interpreted_nodes() == 0)) {
+      made.push_back(std::move(its));
+    } else if (made.empty() && kind == InstanceKind::kGpu) {
+      return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
+                           there.not_on_device);
+    } else if (made.empty()) {
+      break;  // the others are spared the planning
+    }
   }
-  if (made.program.on_device != nullptr && made.program.interpreted_nodes() == 0) return made;
-  made = {};
-  return RegionsOf(place, std::move(program), cpu, requests, nullptr);
+  if (made.empty()) made.push_back(RegionsOf(place, program, cpu, requests, nullptr));
+  return made;
 }
 
 }  // namespace swizzle

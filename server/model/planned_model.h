@@ -24,15 +24,17 @@ StatusOr<TunablePlan> PlanOn(Backend& backend, Network network, PlanOptions opti
 // What regions are planned for and by. All of it outlives what comes of it.
 struct RegionsPlace {
   const Devices& devices;
-  const std::vector<Backend*>& backends;  // that the model may run on; a GPU, of which the first counts, or the CPU
+  const std::vector<Backend*>& backends;               // that the model may run on: GPUs, or the CPU
   std::function<PlanOptions(const Backend&)> options;  // of each
   bool tunable = false;
 };
 
-// On a GPU where `kind` asks for it, or leaves it open and the host would have nothing to compute; else on the CPU.
-// UNIMPLEMENTED where it asks for one, and the model runs on the CPU alone.
-StatusOr<regions::TunableRegions> RegionsIn(const RegionsPlace& place, std::shared_ptr<const fallback::Program> program,
-                                            InstanceKind kind, const regions::ExpectedRequests& requests);
+// On each GPU where `kind` asks for them, or leaves it open and the host would have nothing to compute; else on the
+// CPU, once. The first GPU decides; of the others those are left out that don't do as much. UNIMPLEMENTED where it asks
+// for GPUs, and the model runs on the CPU alone.
+StatusOr<std::vector<regions::TunableRegions>> RegionsIn(const RegionsPlace& place,
+                                                         const std::shared_ptr<const fallback::Program>& program,
+                                                         InstanceKind kind, const regions::ExpectedRequests& requests);
 
 }  // namespace swizzle
 

@@ -237,36 +237,37 @@ class DirectoryLoader {
     claim_.Limit(spec);
     claim_.LimitRuns();
     fallback::Limits limits{.budget = claim_.runs()};
-    SWIZZLE_ASSIGN_OR_RETURN(regions::TunableRegions made,
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<regions::TunableRegions> made,
                              RegionsWhere(WithServedInputs(std::move(model.program), spec), spec,
                                           {limits, WarmUp::ShapesOf(config.value_or(inference::ModelConfig()), spec)}));
-    LogRegions(model.reason, made.program);
-    const bool on_gpu = made.program.on_device != nullptr;
+    std::vector<regions::RegionalProgram> programs;
+    for (regions::TunableRegions& each : made) programs.push_back(std::move(each.program));
+    LogRegions(model.reason, programs.front());
+    const bool on_gpu = programs.front().on_device != nullptr;
     if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
-    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, 1, options_.cpu_executors, spec);
+    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, static_cast<int>(programs.size()), options_.cpu_executors,
+            spec);
     const PlanOptions plan = PlanOptionsFor(spec, on_gpu ? devices_.main() : devices_.cpu());
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, made.program, limits));
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, programs, limits));
     if (!fits) {
       SWIZZLE_RETURN_IF_ERROR(LowerLargestBatch());
       return nullptr;
     }
-    SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(made.program),
+    SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(programs),
                                                            devices_.cpu(), {plan.threads, limits, turns_}));
-    if (made.tuner != nullptr) {
-      tuners_.push_back(std::move(made.tuner));
-      regional_model_ = served;
-    }
+    for (regions::TunableRegions& each : made) tuners_.push_back(std::move(each.tuner));
+    if (WantsTuning()) regional_model_ = served;
     return served;
   }
 
-  // On a GPU, the first of those that it may have, or on the CPU.
-  StatusOr<regions::TunableRegions> RegionsWhere(std::shared_ptr<const fallback::Program> program,
-                                                 const ModelSpec& spec,
-                                                 const regions::ExpectedRequests& requests) const {
+  // On the GPUs that it may have, or on the CPU.
+  StatusOr<std::vector<regions::TunableRegions>> RegionsWhere(const std::shared_ptr<const fallback::Program>& program,
+                                                              const ModelSpec& spec,
+                                                              const regions::ExpectedRequests& requests) const {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
     const RegionsPlace place{devices_, backends, [&](const Backend& backend) { return PlanOptionsFor(spec, backend); },
                              tuner_ != nullptr};
-    return RegionsIn(place, std::move(program), spec.instance_kind, requests);
+    return RegionsIn(place, program, spec.instance_kind, requests);
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {

@@ -70,18 +70,20 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std:
   return fits;
 }
 
-StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, const regions::RegionalProgram& regional,
+StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
                                             fallback::Limits& limits) {
-  const offload::DeviceProgram* const on_device = regional.on_device.get();
+  const bool is_on_host = regionals.front().on_device == nullptr;
   // Of what is on a device the host has copies of inputs and outputs alone.
-  const fallback::RunMemory on_host = on_device == nullptr ? regional.run_memory : fallback::RunMemory();
+  const fallback::RunMemory on_host = is_on_host ? regionals.front().run_memory : fallback::RunMemory();
   SWIZZLE_ASSIGN_OR_RETURN(bool fits, FindRoom(spec, on_host));
   if (!fits) return false;
   limits.max_live_bytes = MostOfARun(spec, on_host, limits.max_live_bytes);
-  if (on_device == nullptr) return true;
-  const DeviceBackend& device = on_device->device();
-  SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomOn(device, spec, on_device->run_memory()));
-  if (fits) limits.max_live_bytes = MostOfARunOn(device, spec, on_device->run_memory(), limits.max_live_bytes);
+  for (size_t i = 0; i < regionals.size() && fits && !is_on_host; ++i) {
+    const offload::DeviceProgram& there = *regionals[i].on_device;
+    SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomOn(there.device(), spec, there.run_memory()));
+    if (!fits) return false;
+    limits.max_live_bytes = MostOfARunOn(there.device(), spec, there.run_memory(), limits.max_live_bytes);
+  }
   return fits;
 }
 
@@ -94,7 +96,7 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, const fallback::RunM
 StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run) {
   MemoryNeed need = NeedOnDevice(spec, run);
   need.resident = UsedOn(device);
-  regions_on_ = &device;
+  regions_on_.insert(&device);
   return FindRoomIn(RoomOn(device), need, fits_on_[&device]);
 }
 
@@ -126,7 +128,7 @@ void MemoryClaim::Limit(ModelSpec& spec) const {
 uint64_t MemoryClaim::Take() {
   MemoryShare share{.promised = fit_.executors, .runs_by_node = runs_by_node_, .spare = fit_.own_spare};
   for (const auto& [backend, fit] : fits_on_) share.spare_on[backend] = fit.own_spare;
-  if (regions_on_ != nullptr) share.promised_on[regions_on_] = fits_on_.at(regions_on_).executors;
+  for (const Backend* const backend : regions_on_) share.promised_on[backend] = fits_on_.at(backend).executors;
   return rooms_.Take(std::move(share), resident_bytes_);
 }
 

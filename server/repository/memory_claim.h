@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -78,8 +79,9 @@ class MemoryClaim {
   // more runs now and then.
   StatusOr<bool> FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
                           std::span<Backend* const> backends, bool tuned);
-  // Likewise, of a model that runs in regions or node by node; and bounds what each of its runs may take.
-  StatusOr<bool> FindRoomForRuns(const ModelSpec& spec, const regions::RegionalProgram& regional,
+  // Likewise, of a model that runs in regions or node by node, on each of its devices; and bounds what each of its runs
+  // may take.
+  StatusOr<bool> FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
                                  fallback::Limits& limits);
   // Its parts. Of the process's memory, where a run took so much of it.
   StatusOr<bool> FindRoom(const ModelSpec& spec, const fallback::RunMemory& run);
@@ -112,7 +114,7 @@ class MemoryClaim {
   MemoryFit fit_;                                // in the process's memory
   bool runs_by_node_ = false;                    // what that is for
   std::map<const Backend*, MemoryFit> fits_on_;  // on devices
-  const Backend* regions_on_ = nullptr;          // the one of these that regions run on; null: none
+  std::set<const Backend*> regions_on_;          // those of these that regions run on
   int64_t largest_ = std::numeric_limits<int64_t>::max();
   std::string why_, lowered_;  // the last reason, and the first, which is what was asked for
 };

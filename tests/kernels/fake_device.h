@@ -169,7 +169,9 @@ class FakeDeviceFunctions final : public DeviceFunctions {
 // A device with memory of its own that the CPU's rows compute for. One thread uses it at a time.
 class FakeDevice final : public DeviceBackend {
  public:
-  std::string_view name() const override { return "fake:0"; }
+  explicit FakeDevice(std::string name = "fake:0") : name_(std::move(name)) {}
+
+  std::string_view name() const override { return name_; }
   std::string device_name() const override { return "fake device"; }
   uint32_t features() const override { return cpu_->features(); }
   std::string features_text() const override { return cpu_->features_text(); }
@@ -224,6 +226,7 @@ class FakeDevice final : public DeviceBackend {
     return rows;
   }
 
+  const std::string name_;
   const std::unique_ptr<Backend> cpu_ = NewCpuBackend();
   std::vector<Kernel> rows_ = Rows();
   const FakeDeviceFunctions functions_{};

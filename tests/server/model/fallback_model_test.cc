@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/kernels/fake_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
@@ -33,7 +34,7 @@ class FallbackModelTest : public ::testing::Test {
   StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
     regions::RegionalProgram regional{
         .program = model.program, .regions = {}, .unplanned = "no weights", .refusals = {}};
-    return NewFallbackModel(std::move(spec), model.reason, std::move(regional), *backend_, runs_);
+    return NewFallbackModel(std::move(spec), model.reason, {std::move(regional)}, *backend_, runs_);
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
@@ -241,7 +242,8 @@ TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
             "zeros in its weights bring nothing, since no layer is planned: no weights");
 }
 
-TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
+// y = op(x * [[1, 2], [0, -1]]).
+std::shared_ptr<const fallback::Program> ProductAnd(const std::string& op) {
   Graph graph;
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{-1, 2}, std::nullopt})};
@@ -250,12 +252,46 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   const int m = graph.AddValue({"m", DType::kFloat32, std::nullopt, std::nullopt});
   const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
   graph.nodes.push_back({"MatMul", "", "product", {graph.inputs[0], w}, {m}, {}});
-  graph.nodes.push_back({"Tan", "", "tangent", {m}, {y}, {}});
+  graph.nodes.push_back({op, "", "function", {m}, {y}, {}});
   graph.outputs.push_back({"y", y, DType::kFloat32, Shape{-1, 2}});
-  const auto program = *fallback::Program::Make(std::move(graph));
+  return *fallback::Program::Make(std::move(graph));
+}
+
+TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
+  FakeDevice first("fake:0"), second("fake:1");
+  const auto program = ProductAnd("Neg");
+  const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
+  std::vector<regions::RegionalProgram> regionals;
+  for (FakeDevice* const device : {&first, &second}) {
+    regionals.push_back(regions::PlanRegions(program, {*backend_, device, &device->functions()}, options));
+    ASSERT_NE(regionals.back().on_device, nullptr) << regionals.back().not_on_device;
+  }
+  const int64_t weight_bytes = regionals.front().regions[0]->plan()->report().device_bytes;
+  const auto served =
+      NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", std::move(regionals), *backend_, runs_);
+  ASSERT_THAT(served, IsOk());
+  EXPECT_EQ((*served)->facts()->device_bytes, weight_bytes) << "of each device; the host has its own copy";
+  EXPECT_THAT((*served)->facts()->devices, ::testing::ElementsAre("fake:0", "fake:1"));
+  EXPECT_EQ((*served)->facts()->device, "fake");
+  first.last_stream = second.last_stream = nullptr;
+  const auto one = (*served)->NewSession(Clock::Real()), other = (*served)->NewSession(Clock::Real());
+  EXPECT_NE(first.last_stream, nullptr);
+  EXPECT_NE(second.last_stream, nullptr);
+  for (const auto* const session : {&one, &other}) {
+    ASSERT_THAT(*session, IsOk());
+    Request request({3, 5});
+    BatchItem items[] = {request.Item()};
+    BatchTimes times;
+    ASSERT_THAT((**session)->Run(items, times), IsOk());
+    EXPECT_THAT(request.Result(), ::testing::ElementsAre(-3, -1));
+  }
+}
+
+TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
+  const auto program = ProductAnd("Tan");
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(program, *backend_, options);
-  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", regional, *backend_, runs_);
+  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", {regional}, *backend_, runs_);
   ASSERT_THAT(served, IsOk());
   const std::shared_ptr<const ModelFacts> facts = (*served)->facts();
   EXPECT_EQ(facts->properties.at("swizzle_fallback"), "parts");
@@ -310,8 +346,8 @@ TEST_F(FallbackModelTest, TakesNoOtherSizesThanAreServed) {
 TEST_F(FallbackModelTest, RefusesWhatNoRequestCanSatisfy) {
   const FallbackModel model = OneNode("Det", {-1, 2, 3});
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
-  EXPECT_THAT(NewFallbackModel(*DeriveFallbackSpec(*model.program), model.reason,
-                               regions::PlanRegions(model.program, *backend_, options), *backend_, runs_),
+  const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend_, options);
+  EXPECT_THAT(NewFallbackModel(*DeriveFallbackSpec(*model.program), model.reason, {regional}, *backend_, runs_),
               IsError(StatusCode::kFailedPrecondition, "Det node 'node'"));
 }
 

@@ -10,8 +10,10 @@
 #include "model_loader/packed/packed_writer.h"
 #include "proto/model_config.pb.h"
 #include "server/repository/model_repository.h"
+#include "tests/kernels/fake_device.h"
 #include "tests/server/repository_directory.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/onnx_builder.h"
 #include "tests/support/random_network.h"
 
 namespace swizzle {
@@ -31,8 +33,14 @@ class NamedGpusTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) {
       gpus.push_back(std::make_unique<testing::FakeDevice>(int64_t{1} << 40, 0, Concat("cuda:", i)));
     }
+    return Serve(std::move(gpus), nullptr);
+  }
+
+  // The model 'm' of the directory, on a server with these GPUs, which have these functions.
+  StatusOr<std::shared_ptr<ServingModel>> Serve(std::vector<std::unique_ptr<Backend>> gpus,
+                                                const DeviceFunctions* functions) {
     repository_ = nullptr;
-    devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus));
+    devices_ = std::make_unique<Devices>(NewCpuBackend(), std::move(gpus), functions);
     RepositoryOptions options{.directories = {directory_.path()}, .tune = Tune::kOff};
     options.plan.tuning_budget = absl::ZeroDuration();
     repository_ = *NewModelRepository(options, *devices_, *metrics_);
@@ -46,6 +54,7 @@ class NamedGpusTest : public ::testing::Test {
     return serving.ok() ? (*serving)->model->facts()->devices : std::vector<std::string>();
   }
 
+  const FakeDeviceFunctions functions_{};  // which outlive the devices
   RepositoryDirectory directory_;
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<Metrics> metrics_ = *NewMetrics("127.0.0.1:0");
@@ -83,6 +92,29 @@ TEST_F(NamedGpusTest, WithoutGpusTheCpuRunsItWhateverIsNamed) {
   inference::ModelConfig config;
   ASSERT_TRUE(config.ParseFromString((*serving)->config_bytes));
   EXPECT_EQ(config.instance_group(0).gpus_size(), 0);
+}
+
+TEST_F(NamedGpusTest, OneInRegionsRunsOnAllOfThem) {
+  testing::OnnxBuilder builder;
+  builder.Input("x", {-1, 4}).Counting("w", {4, 6}).Node("MatMul", {"x", "w"}, {"m"});
+  builder.Node("Transpose", {"m"}, {"t"}).Node("MatMul", {"t", "m"}, {"y"}).Output("y");  // rows of all requests
+  const std::vector<std::byte> bytes = builder.Bytes();
+  directory_.Write("m/1/model.onnx", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto serve = [&](const std::string& config) {
+    directory_.Write("m/config.pbtxt", config);
+    std::vector<std::unique_ptr<Backend>> gpus;
+    for (int i = 0; i < 3; ++i) gpus.push_back(std::make_unique<FakeDevice>(Concat("cuda:", i)));
+    return Serve(std::move(gpus), &functions_);
+  };
+  auto serving = serve("");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  EXPECT_EQ((*serving)->model->facts()->properties.count("swizzle_regions"), 1u);
+  EXPECT_THAT((*serving)->model->facts()->devices, ElementsAre("cuda:0", "cuda:1", "cuda:2"));
+  EXPECT_EQ((*serving)->model->spec().executors(), 3 * (*serving)->model->spec().instance_count);
+  serving = serve("instance_group { count: 2 gpus: [2, 0] }");
+  ASSERT_TRUE(serving.ok()) << serving.status();
+  EXPECT_THAT((*serving)->model->facts()->devices, ElementsAre("cuda:0", "cuda:2"));
+  EXPECT_EQ((*serving)->model->spec().executors(), 4);
 }
 
 }  // namespace
