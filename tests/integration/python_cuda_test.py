@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from conftest import BUILD, SHIPPED, SPARSE
-from cuda_stand_ins import MODULE, make_driver, make_no_driver, make_package
+from cuda_stand_ins import MODULE, make_driver, make_libraries, make_no_driver, make_package
 from python_module import FOLDER, needs_module
 
 pytestmark = needs_module
@@ -131,6 +131,52 @@ def test_the_packages_programs_find_it(tmp_path, driver, program, arguments):
     done = run_with(driver, sys.executable, '-c', start, *arguments, packages=[tmp_path])
     assert done.returncode in (1, 2)
     assert f'{module} is of another build than this program' in done.stdout + done.stderr
+
+
+LOADED = '''
+print(*sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libcublasLt' in line or 'libcudnn' in line}))
+'''
+
+
+def test_nvidias_libraries_of_another_environment_are_found(tmp_path, driver):
+    """As one with --system-site-packages sees those of the system's."""
+    libraries = make_libraries(tmp_path / 'others')
+    make_package(tmp_path / 'own', libraries)
+    packages = [tmp_path / 'own', tmp_path / 'others']
+    said, loaded = open_on(driver, 'cuda', script=OPEN + LOADED, packages=packages)
+    assert 'is of another build' in said and loaded.split() == [str(library) for library in libraries]
+    start = 'import swizzle_engine.programs as p; p.swizzle_pack()'
+    done = run_with(driver, sys.executable, '-c', start, 'inspect', FILE, '--device=cuda', packages=packages)
+    assert 'is of another build' in done.stdout + done.stderr
+
+
+def test_nvidias_libraries_are_not_loaded_without_need(tmp_path, driver):
+    """Not twice, where another package has loaded them; not for a CPU; not without a driver."""
+    first, second = make_libraries(tmp_path / 'others')
+    make_package(tmp_path / 'own', [first, second])
+    elsewhere, _ = make_libraries(tmp_path / 'elsewhere')
+    packages = [tmp_path / 'own', tmp_path / 'others']
+    load = f'import ctypes; ctypes.CDLL({str(elsewhere)!r})\n'
+    said, loaded = open_on(driver, 'cuda', script=load + OPEN + LOADED, packages=packages)
+    assert 'is of another build' in said and loaded.split() == [str(elsewhere), str(second)]
+    assert open_on(driver, 'cpu', script=OPEN + LOADED, packages=packages) == ['cpu open', '']
+    said, loaded = open_on(make_no_driver(tmp_path), 'cuda', script=OPEN + LOADED, packages=packages)
+    assert 'no NVIDIA driver' in said and not loaded
+
+
+def test_nvidias_libraries_beside_the_module_are_left_to_it(tmp_path, driver):
+    """Its RPATH leads to them. The environment may also name another module, which knows its own."""
+    make_libraries(tmp_path / 'own')
+    make_libraries(tmp_path / 'others')
+    module = make_package(tmp_path / 'own')
+    script = '''
+import os
+from swizzle_engine import cuda
+print(cuda.find_libraries(cuda.find_module()), cuda.environment()['LD_LIBRARY_PATH'])
+'''
+    packages = [tmp_path / 'others', tmp_path / 'own']
+    assert open_on(driver, script=script, packages=packages) == [f'[] {driver.parent}']
+    assert open_on(driver, script=script, packages=packages, module=module) == [f'[] {driver.parent}']
 
 
 @pytest.mark.skipif(not BUILT.exists(), reason='this build has no CUDA backend')

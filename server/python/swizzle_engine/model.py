@@ -37,6 +37,7 @@ class Model:
         tuning_cache: a file that keeps the times, for other processes, too.
         """
         if device != 'cpu' and (module := cuda.find_module()) is not None:
+            cuda.load_libraries(module)
             _engine.use_cuda_module(os.fsencode(module))
         self._engine = _engine.Model(
             os.fsencode(path), device=device, threads=threads, precision=precision, max_batch=max_batch,
