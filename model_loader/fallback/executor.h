@@ -55,8 +55,10 @@ class Part {
 };
 
 struct PartOfProgram {
-  std::vector<int> nodes;            // of the graph, in order; nothing that leads from one to another leaves them
-  std::vector<int> inputs, outputs;  // values; constants only where the part reads them as inputs
+  std::vector<int> nodes;  // of the graph, in order; nothing that leads from one to another leaves them
+  // Values; constants only where the part reads them as inputs. Some inputs may be none of what its nodes read, but
+  // what that was made of.
+  std::vector<int> inputs, outputs;
   std::shared_ptr<const Part> part;
   bool takes_all = false;  // whatever comes: its nodes need no constants
 };

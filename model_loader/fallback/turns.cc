@@ -84,15 +84,18 @@ void Program::MakeTurns(const std::map<int, Array>& known) {
 void Program::FindLastReaders() {
   constexpr size_t kNever = ~size_t{0};
   std::vector<size_t> last(graph_.values.size(), kNever);
+  const auto is_used = [&](const std::vector<int>& values, size_t turn) {
+    for (const int value : values) {
+      if (value != kNoValue) last[static_cast<size_t>(value)] = turn;
+    }
+  };
   for (size_t t = 0; t < turns_.size(); ++t) {
     for (const int n : turns_[t].nodes) {
       const Node& node = graph_.nodes[static_cast<size_t>(n)];
-      for (const std::vector<int>* const list : {&node.inputs, &node.outputs}) {  // what is made lives until it is read
-        for (const int value : *list) {
-          if (value != kNoValue) last[static_cast<size_t>(value)] = t;
-        }
-      }
+      is_used(node.inputs, t);
+      is_used(node.outputs, t);  // what is made lives until it is read
     }
+    if (turns_[t].part != nullptr) is_used(turns_[t].part->inputs, t);
   }
   for (const GraphOutput& output : graph_.outputs) last[static_cast<size_t>(output.value)] = kNever;
   released_.assign(turns_.size(), {});
@@ -112,6 +115,7 @@ void Program::FindSteady(const std::vector<int>& nodes) {
       const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
       read.insert(inputs.begin(), inputs.end());
     }
+    if (turn.part != nullptr) read.insert(turn.part->inputs.begin(), turn.part->inputs.end());
   }
   kept_.assign(turns_.size(), {});
   for (size_t t = 0; t < turns_.size(); ++t) {

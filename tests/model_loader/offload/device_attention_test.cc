@@ -45,5 +45,22 @@ TEST_P(DeviceAttentionTest, IsWhatTheInterpreterComputes) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceAttentionTest, ::testing::Values(Precision::kFloat32, Precision::kBFloat16),
                          [](const auto& of) { return std::string(PrecisionName(of.param)); });
 
+// Attention reads what the transposed queries are made of. Nothing else does once these are there, which keys wait for.
+TEST_F(OnDeviceTest, QueriesLastUntilKeysThatGoByTheirShapeAreMade) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 6, 8}).Input("keys", {-1, 6, 16}).Floats("w", {8, 16}, Weights(8 * 16));
+  builder.Int64s("heads", {4}, {0, 6, 2, 8}).Int64s("first", {1}, {0}).Int64s("others", {3}, {6, 2, 8});
+  builder.Node("MatMul", {"x", "w"}, {"h"}).Node("Reshape", {"h", "heads"}, {"apart"});
+  builder.Node("Transpose", {"apart"}, {"q"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  builder.Node("Shape", {"q"}, {"shape"}).Node("Gather", {"shape", "first"}, {"batch"});
+  builder.Node("Concat", {"batch", "others"}, {"target"}, {{"axis", int64_t{0}}});
+  builder.Node("Reshape", {"keys", "target"}, {"k"});
+  builder.Node("Transpose", {"k"}, {"kt"}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
+  builder.Node("MatMul", {"q", "kt"}, {"scores"}).Node("Softmax", {"scores"}, {"p"}, {{"axis", int64_t{-1}}});
+  builder.Node("MatMul", {"p", "q"}, {"y"}).Output("y");
+  Plan(builder);
+  for (const int64_t batch : {1, 2, 2}) ExpectSame({{batch, 6, 8}, {batch, 6, 16}});
+}
+
 }  // namespace
 }  // namespace swizzle::offload
