@@ -57,12 +57,14 @@ constexpr std::string_view kByRules[] = {"Abs",
                                          "Unsqueeze",
                                          "Upsample"};
 
-// How the padding goes by the plane; nothing where attributes are wrong.
+// How the padding goes by the plane; nothing where attributes are wrong, or where it is counted but for what ceil_mode
+// adds: there are other layers for planes to which that adds something.
 std::optional<PaddingRule> PaddingOf(const Node& node) {
   const StatusOr<AutoPad> mode = AutoPadOf(node);
   const StatusOr<int64_t> ceil = IntAttribute(node, "ceil_mode", 0);
+  const StatusOr<int64_t> counts = IntAttribute(node, "count_include_pad", 0);
   const StatusOr<std::vector<int64_t>> pads = IntsAttribute(node, "pads", {});
-  if (!mode.ok() || !ceil.ok() || !pads.ok()) return std::nullopt;
+  if (!mode.ok() || !ceil.ok() || !counts.ok() || !pads.ok() || (*ceil != 0 && *counts != 0)) return std::nullopt;
   PaddingRule rule;
   if (*mode == AutoPad::kSameUpper || *mode == AutoPad::kSameLower) rule.same = *mode;
   rule.cut = *ceil != 0;

@@ -164,6 +164,23 @@ TEST_F(RowPlannerTest, PaddingThatGoesByThePlaneIsFoundAnew) {
   EXPECT_EQ(backend_.prepared, 0) << "its weights are those that are held, all the same";
 }
 
+// Padding is counted, but not what lies behind it, which planes of an even size have none of.
+TEST_F(RowPlannerTest, MeansOfWindowsThatTheEndCutsOffCountWhatIsThere) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 3, -1, -1});
+  builder.Node("AveragePool", {"x"}, {"y"},
+               {{"kernel_shape", std::vector<int64_t>{2, 2}},
+                {"strides", std::vector<int64_t>{2, 2}},
+                {"ceil_mode", int64_t{1}},
+                {"count_include_pad", int64_t{1}}});
+  builder.Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  for (const int64_t height : {16, 17}) {
+    for (const int64_t width : {32, 33}) ExpectSame(regional, {{1, 3, height, width}});
+  }
+}
+
 // Numbers by the length, which a plan holds as weights: made once, however many layers are alike.
 TEST_F(RowPlannerTest, RegionsThatAreAlikeArePlannedOnce) {
   constexpr int64_t kLayers = 5;
