@@ -1,8 +1,10 @@
 #include "kernels/cpu/conv/onednn_conv.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <dnnl.hpp>
 #include <limits>
 #include <numeric>
@@ -11,6 +13,7 @@
 
 #include "kernels/base/integers.h"
 #include "kernels/cpu/conv/onednn_call.h"
+#include "kernels/cpu/conv/onednn_operands.h"
 #include "kernels/cpu/conv/onednn_versions.h"
 #include "kernels/cpu/elementwise/function.h"
 #include "kernels/cpu/layout/slab.h"
@@ -143,10 +146,9 @@ convolution_forward::primitive_desc DescribePart(const Form& form, const Problem
 class PartConv {
  public:
   PartConv(const Form& form, const Problem& problem, const Part& part, bool bias)
-      : part_(part), description_(DescribePart(form, problem, part, bias)), primitive_(description_) {}
+      : PartConv(part, DescribePart(form, problem, part, bias)) {}
 
   const Part& part() const { return part_; }
-  size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
 
   struct Buffers {
     const float* source;
@@ -156,26 +158,25 @@ class PartConv {
     std::byte* scratchpad;
   };
   Status Run(const Buffers& buffers) const {
-    return CallOnednn([&] { Execute(buffers); });
+    return CallOnednn([&] {
+      operands_.Execute(primitive_, std::array<const void*, 5>{buffers.source, buffers.weights, buffers.bias,
+                                                               buffers.target, buffers.scratchpad});
+    });
   }
 
  private:
-  void Execute(const Buffers& buffers) const {
-    const auto tensor = [](const memory::desc& desc, const void* data) {
-      return memory(desc, OnednnEngine(), const_cast<void*>(data));
-    };
-    dnnl::stream& stream = OnednnStream();
-    primitive_.execute(stream, {{DNNL_ARG_SRC, tensor(description_.src_desc(), buffers.source)},
-                                {DNNL_ARG_WEIGHTS, tensor(description_.weights_desc(), buffers.weights)},
-                                {DNNL_ARG_BIAS, tensor(description_.bias_desc(), buffers.bias)},
-                                {DNNL_ARG_DST, tensor(description_.dst_desc(), buffers.target)},
-                                {DNNL_ARG_SCRATCHPAD, tensor(description_.scratchpad_desc(), buffers.scratchpad)}});
-    stream.wait();
-  }
+  PartConv(const Part& part, const convolution_forward::primitive_desc& description)
+      : part_(part),
+        primitive_(description),
+        operands_({{DNNL_ARG_SRC, description.src_desc()},
+                   {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                   {DNNL_ARG_BIAS, description.bias_desc()},
+                   {DNNL_ARG_DST, description.dst_desc()},
+                   {DNNL_ARG_SCRATCHPAD, description.scratchpad_desc()}}) {}
 
   const Part part_;
-  const convolution_forward::primitive_desc description_;
   const convolution_forward primitive_;
+  const OnednnOperands operands_;
 };
 
 struct FreeAligned {
@@ -261,8 +262,8 @@ class OnednnConv final : public PackedWeight {
   const Form form_;
   const bool shared_;
   const std::shared_ptr<const BlockedWeights> weights_;
-  std::vector<PartConv> groups_;         // all output channels, largest group of images first, one image last
-  std::vector<PartConv> channel_parts_;  // one image each
+  std::deque<PartConv> groups_;         // all output channels, largest group of images first, one image last
+  std::deque<PartConv> channel_parts_;  // one image each
 };
 
 // How many groups of whole blocks of channels there are, each of whose outputs reads its own inputs alone: as many as
@@ -417,7 +418,8 @@ size_t OnednnConvWorkspaceBytes(const Problem& problem) { return WorkspaceBytes(
 size_t OnednnStemWorkspaceBytes(const Problem& problem) { return WorkspaceBytes({Kind::kStem}, problem); }
 size_t OnednnDepthwiseWorkspaceBytes(const Problem& problem) { return WorkspaceBytes({Kind::kDepthwise}, problem); }
 
-// Each thread takes an equal number of whole images; the images left over are shared by output channels.
+// Each thread takes an equal number of whole images; the images left over are shared by output channels. A thread alone
+// takes those whole, too: calls for their parts take longer than one for all.
 void RunOnednnConv(const KernelArgs& args, Stream& stream) {
   const auto& conv = static_cast<const OnednnConv&>(*args.weight);
   const int64_t batch = args.problem->input.batch;
@@ -425,11 +427,13 @@ void RunOnednnConv(const KernelArgs& args, Stream& stream) {
   const int64_t images = batch / threads;
   const size_t slot_bytes = args.workspace.size() / threads / kBufferAlignment * kBufferAlignment;
   CpuStream& cpu_stream = CpuStream::From(stream);
-  cpu_stream.ParallelFor(threads, [&](int64_t slot) {
+  cpu_stream.ParallelRanges(threads, [&](int64_t slot, int64_t begin, int64_t end) {
     std::byte* scratchpad = args.workspace.data() + slot * slot_bytes;
-    cpu_stream.Keep(conv.RunImages(args, slot * images, (slot + 1) * images, scratchpad));
+    if (end - begin == threads) return cpu_stream.Keep(conv.RunImages(args, 0, batch, scratchpad));
+    cpu_stream.Keep(conv.RunImages(args, begin * images, end * images, scratchpad));
     for (int64_t image = images * threads; image < batch; ++image) {
-      for (int64_t part = slot; part < conv.channel_parts(); part += threads) {
+      const int64_t parts = conv.channel_parts();
+      for (int64_t part = parts * begin / threads; part < parts * end / threads; ++part) {
         cpu_stream.Keep(conv.RunChannelPart(args, image, part, scratchpad));
       }
     }
