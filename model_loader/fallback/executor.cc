@@ -326,7 +326,10 @@ void Program::TakeSteady(std::span<const TensorView> inputs, RunState& state) co
 
 StatusOr<std::vector<Array>> Program::RunTurns(RunState& state) const {
   const auto release = [&](size_t turn) {
-    for (const int value : released_[turn]) state.values[static_cast<size_t>(value)] = Array();
+    for (const int value : released_[turn]) {
+      Array& array = state.values[static_cast<size_t>(value)];
+      if (!array.IsLeftOut()) array = Array();  // most of a part's never were
+    }
   };
   using Clock = std::chrono::steady_clock;
   for (size_t t = 0; t < turns_.size(); ++t) {

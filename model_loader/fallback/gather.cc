@@ -11,19 +11,27 @@
 namespace swizzle::fallback {
 namespace {
 
-// Input i as INT64 indices into a dimension of `size`, counted from the front.
-StatusOr<Array> Indices(Call& call, size_t i, int64_t size) {
+// Calls take(j, index) with each of input i's indices into a dimension of `size`, counted from the front.
+template <typename Take>
+Status ForEachIndex(const Call& call, size_t i, int64_t size, const Take& take) {
   const Array& given = call.In(i);
   if (given.dtype != DType::kInt64 && given.dtype != DType::kInt32) {
     return InvalidArgument("the indices are ", DTypeName(given.dtype), "; they must be INT64 or INT32");
   }
-  SWIZZLE_ASSIGN_OR_RETURN(Array indices, call.New(DType::kInt64, given.shape));
-  const auto to = indices.Mutable<int64_t>();
-  for (size_t j = 0; j < to.size(); ++j) {
+  const auto count = static_cast<size_t>(given.elements());
+  for (size_t j = 0; j < count; ++j) {
     const int64_t at = given.dtype == DType::kInt64 ? given.As<int64_t>()[j] : given.As<int32_t>()[j];
     if (at < -size || at >= size) return InvalidArgument("index ", at, " is not one of ", size);
-    to[j] = at < 0 ? at + size : at;
+    take(j, at < 0 ? at + size : at);
   }
+  return {};
+}
+
+// Those, as INT64.
+StatusOr<Array> Indices(Call& call, size_t i, int64_t size) {
+  SWIZZLE_ASSIGN_OR_RETURN(Array indices, call.New(DType::kInt64, call.In(i).shape));
+  const auto to = indices.Mutable<int64_t>();
+  SWIZZLE_RETURN_IF_ERROR(ForEachIndex(call, i, size, [&](size_t j, int64_t index) { to[j] = index; }));
   return indices;
 }
 
@@ -175,8 +183,12 @@ StatusOr<Array> Scattered(Call& call, Reduction reduction, const Puts& put) {
 StatusOr<Array> Gather(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, call.AxisAttribute(0, call.In(0).rank()));
   const int64_t size = call.In(0).shape[static_cast<size_t>(axis)];
+  if (call.In(1).rank() == 0 && call.In(0).elements() > 0) {
+    int64_t lone = 0;
+    SWIZZLE_RETURN_IF_ERROR(ForEachIndex(call, 1, size, [&](size_t, int64_t index) { lone = index; }));
+    return LoneSlice(call, axis, lone);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const Array indices, Indices(call, 1, size));
-  if (indices.rank() == 0 && call.In(0).elements() > 0) return LoneSlice(call, axis, indices.As<int64_t>()[0]);
   SWIZZLE_ASSIGN_OR_RETURN(const Array data, Settled(call.In(0), call.memory(), call.stream(), nullptr));
   Shape shape(data.shape.begin(), data.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());

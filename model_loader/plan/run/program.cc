@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace swizzle {
 namespace {
@@ -11,6 +12,12 @@ size_t RowBytes(const Slot& slot, BatchSize size) {
   Extent row = slot.value.WithBatch(size);
   row.channels = 1;
   return StorageBytes(row, slot.storage);
+}
+
+// Whether that is the batch that the step's problem has: to copy one takes as long as a small step.
+bool IsProblemAt(const Step& step, BatchSize size) {
+  return step.problem.input.batch == (step.tokens_in ? size.tokens : size.rows) &&
+         step.problem.output.batch == (step.tokens_out ? size.tokens : size.rows);
 }
 
 }  // namespace
@@ -77,7 +84,9 @@ std::byte* SlotData(const ArenaBucket& bucket, std::byte* arena, int slot) { ret
 void RunStep(const StepList& list, size_t index, const ArenaBucket& bucket, const StepOperands& operands,
              Stream& stream) {
   const Step& step = list.steps[index];
-  const Problem problem = step.ProblemAt(operands.size);
+  std::optional<Problem> sized;
+  if (!IsProblemAt(step, operands.size)) sized = step.ProblemAt(operands.size);
+  const Problem& problem = sized ? *sized : step.problem;
   const auto at = [&](int slot) {
     if (!operands.elsewhere.empty() && operands.elsewhere[slot] != nullptr) return operands.elsewhere[slot];
     std::byte* const data = SlotData(bucket, operands.arena, slot);
