@@ -7,6 +7,7 @@
 #include <dnnl.hpp>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
