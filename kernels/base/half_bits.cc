@@ -9,9 +9,10 @@
 namespace swizzle {
 namespace {
 
-void StoreOneByOne(std::span<const float> values, DType dtype, std::byte* halves) {
+template <DType kHalf>
+void StoreOneByOne(std::span<const float> values, std::byte* halves) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t half = HalfBits(values[i], dtype);
+    const uint16_t half = HalfBits<kHalf>(values[i]);
     std::memcpy(halves + i * sizeof(half), &half, sizeof(half));
   }
 }
@@ -42,7 +43,8 @@ bool ConvertsEights() { return false; }
 
 void StoreHalves(std::span<const float> values, DType dtype, std::byte* halves) {
   const size_t done = dtype == DType::kFloat16 && ConvertsEights() ? StoreEights(values, halves) : 0;
-  StoreOneByOne(values.subspan(done), dtype, halves + done * sizeof(uint16_t));
+  VisitHalf(dtype,
+            [&]<DType kHalf>() { StoreOneByOne<kHalf>(values.subspan(done), halves + done * sizeof(uint16_t)); });
 }
 
 }  // namespace swizzle

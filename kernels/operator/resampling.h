@@ -9,13 +9,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/base/on_devices.h"
 #include "kernels/operator/attributes.h"
-
-#ifdef __CUDACC__
-#define SWIZZLE_ON_DEVICES_TOO __host__ __device__
-#else
-#define SWIZZLE_ON_DEVICES_TOO
-#endif
 
 namespace swizzle {
 

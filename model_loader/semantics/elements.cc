@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/base/real_types.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
 
-bool IsFoldable(DType dtype) {
-  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  return !half && dtype != DType::kUint64 && dtype != DType::kString;
-}
+bool IsFoldable(DType dtype) { return !IsHalf(dtype) && dtype != DType::kUint64 && dtype != DType::kString; }
 
 StatusOr<DType> CastType(const Node& node) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t to, IntAttribute(node, "to", 0));

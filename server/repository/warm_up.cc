@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "model_loader/files/contained_file.h"
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_tensors.h"
@@ -60,12 +60,19 @@ void AppendDrawn(DType dtype, Drawn& drawn, std::string& bytes) {
     case DType::kFloat64:
       return Append(static_cast<double>(drawn.Number()), bytes);
     case DType::kFloat16:
-      return Append(HalfOfFloat(drawn.Number()), bytes);
     case DType::kBFloat16:
-      return Append(Bfloat16OfFloat(drawn.Number()), bytes);
+      return Append(HalfBits(drawn.Number(), dtype), bytes);
     case DType::kString:
       return AppendElement(drawn.Word(), bytes);
-    default:
+    case DType::kBool:
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+    case DType::kUint64:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
       bytes.push_back(static_cast<char>(drawn.Bit()));
       bytes.append(ElementBytes(dtype) - 1, '\0');
   }

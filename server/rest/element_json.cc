@@ -7,7 +7,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "kernels/base/half.h"
 #include "kernels/base/half_bits.h"
 #include "server/model/string_tensor.h"
 
@@ -51,7 +50,7 @@ bool AppendReal(const JsonScalar& value, DType dtype, std::string& tensor) {
   if (!std::isfinite(single)) return false;
   if (dtype == DType::kFloat32) return AppendBytes(single, tensor), true;
   const uint16_t half = HalfBits(single, dtype);
-  if (!std::isfinite(dtype == DType::kFloat16 ? FloatOfHalf(half) : FloatOfBfloat16(half))) return false;
+  if (!std::isfinite(FloatOfHalfBits(half, dtype))) return false;
   AppendBytes(half, tensor);
   return true;
 }
@@ -170,11 +169,9 @@ Status WriteJsonElements(std::string_view tensor, DType dtype, int64_t most, std
     case DType::kInt64:
       return WriteNumbers<int64_t>(tensor, dtype, most, text);
     case DType::kFloat16:
-      return WriteAll<uint16_t>(tensor, dtype, most, text,
-                                [&text](uint16_t half) { return Write(FloatOfHalf(half), text); });
     case DType::kBFloat16:
       return WriteAll<uint16_t>(tensor, dtype, most, text,
-                                [&text](uint16_t half) { return Write(FloatOfBfloat16(half), text); });
+                                [&](uint16_t half) { return Write(FloatOfHalfBits(half, dtype), text); });
     case DType::kFloat32:
       return WriteNumbers<float>(tensor, dtype, most, text);
     case DType::kFloat64:

@@ -18,21 +18,20 @@ struct Tolerance {
 Tolerance ToleranceOf(const Kernel& kernel) {
   if (kernel.rounds_to_bytes) return {3e-2, 3e-2, 6e-8};
   if (kernel.rounds_to_bfloat16) return {4.1e-3, 4.1e-3, 1e-37};  // attention_bfloat16.h
-  switch (PrecisionOf(kernel)) {
-    case DType::kFloat16:
-      return {2e-3, 2e-3, 6e-8};
-    case DType::kBFloat16:
-      return {1.6e-2, 1.6e-2, 1e-37};
-    default:
-      // Tensor cores cut what they add off: sums of hundreds of halves' products are up to 1.1e-5 off.
-      if (kernel.splits_to_halves) return {3e-5, 5e-6, 1e-37};
-      return {kernel.rounds_to_tf32 ? 1e-4 : 1e-5, 5e-6, 1e-37};
-  }
+  return VisitHalfOr(
+      PrecisionOf(kernel),
+      [&]<DType kHalf>() {
+        if constexpr (kHalf == DType::kFloat16) return Tolerance{2e-3, 2e-3, 6e-8};
+        if constexpr (kHalf == DType::kBFloat16) return Tolerance{1.6e-2, 1.6e-2, 1e-37};
+      },
+      [&] {
+        // Tensor cores cut what they add off: sums of hundreds of halves' products are up to 1.1e-5 off.
+        if (kernel.splits_to_halves) return Tolerance{3e-5, 5e-6, 1e-37};
+        return Tolerance{kernel.rounds_to_tf32 ? 1e-4 : 1e-5, 5e-6, 1e-37};
+      });
 }
 
 }  // namespace
-
-bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 DType PrecisionOf(const Kernel& kernel) {
   if (IsHalf(kernel.key.input.dtype)) return kernel.key.input.dtype;

@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
+#include "kernels/base/real_types.h"
 #include "kernels/reference/reference.h"
 
 namespace swizzle {
-
-bool IsHalf(DType dtype);
 
 // The precision of a row: its activations' type where that is half, which kNchw hides.
 DType PrecisionOf(const Kernel& kernel);

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "kernels/backend/select.h"
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/format/csr.h"
 #include "kernels/operator/count_zeros.h"
 #include "kernels/reference/layout.h"
@@ -33,8 +33,7 @@ bool HasBytes(const Kernel& kernel) {
 }
 
 float Rounded(float value, DType dtype) {
-  if (dtype == DType::kFloat16) return FloatOfHalf(HalfOfFloat(value));
-  return dtype == DType::kBFloat16 ? FloatOfBfloat16(Bfloat16OfFloat(value)) : value;
+  return IsHalf(dtype) ? FloatOfHalfBits(HalfBits(value, dtype), dtype) : value;
 }
 
 // As an operand of the row: one that rounds to TF32 or bfloat16 gets what has its bits of mantissa already.

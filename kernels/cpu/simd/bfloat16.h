@@ -10,6 +10,7 @@
 
 #include "kernels/backend/kernel_args.h"
 #include "kernels/base/half.h"
+#include "kernels/base/real_types.h"
 #include "kernels/cpu/runtime/targets.h"
 
 namespace swizzle::cpu {
@@ -17,7 +18,11 @@ namespace swizzle::cpu {
 using Bfloat16 = uint16_t;
 
 // Whether an activation is bfloat16, else it is FP32.
-inline bool IsBfloat16(Storage storage) { return storage.dtype == DType::kBFloat16; }
+inline bool IsBfloat16(Storage storage) {
+  return VisitHalfOr(
+      storage.dtype, [&]<DType kHalf>() { return SWIZZLE_CHECK(kHalf == DType::kBFloat16), true; },
+      [&] { return false; });
+}
 
 // One element, and back.
 inline float FloatOf(float value) { return value; }

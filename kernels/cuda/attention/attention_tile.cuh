@@ -11,6 +11,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/attention/split_operands.h"
+#include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/tensor_core/mma.cuh"
 #include "kernels/cuda/tensor_core/pipeline.cuh"
 
@@ -251,8 +252,7 @@ void WithTileOf(const AttentionTileShape& shape, const Launch& launch) {
 }
 template <int kHeadDim, typename Launch>
 void WithTileOf(DType dtype, const AttentionTileShape& shape, const Launch& launch) {
-  if (dtype == DType::kFloat32) return WithTileOf<float, kHeadDim>(shape, launch);
-  WithTileOf<__half, kHeadDim>(shape, launch);
+  VisitFloat32Or16(dtype, [&]<DType kType>() { WithTileOf<Element<kType>, kHeadDim>(shape, launch); });
 }
 template <typename Launch>
 void WithTile(DType dtype, int head_dim, const AttentionTileShape& shape, const Launch& launch) {

@@ -306,8 +306,7 @@ void QueueBlockAttention(const SparseAttentionArgs& args, const AttentionBlocks&
                     .sequences = sequences,
                     .items = static_cast<int32_t>(items),
                     .scale = args.scale * kLog2E};
-  if (args.dtype == DType::kFloat16) return Launch<__half>(args, all, multiprocessors, queue);
-  Launch<__nv_bfloat16>(args, all, multiprocessors, queue);
+  VisitHalf(args.dtype, [&]<DType kHalf>() { Launch<Element<kHalf>>(args, all, multiprocessors, queue); });
 }
 
 }  // namespace swizzle::cuda

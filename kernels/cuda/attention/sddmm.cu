@@ -1,7 +1,6 @@
-#include <cuda_fp16.h>
-
 #include "kernels/cuda/attention/row_pieces.cuh"
 #include "kernels/cuda/attention/sddmm.h"
+#include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
@@ -79,11 +78,9 @@ void SampleRows(const SddmmArgs& args, const DeviceAttentionPattern& pattern, co
                 cudaStream_t queue) {
   const Params params{
       args.a, args.b, args.output, pattern.value_stride(), rows, pattern.bundles(), static_cast<int>(pattern.tokens())};
-  if (args.dtype == DType::kFloat16) {
-    Launch<__half>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
-  } else {
-    Launch<float>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
-  }
+  VisitFloat32Or16(args.dtype, [&]<DType kType>() {
+    Launch<Element<kType>>(args.head_dim, params, pattern.bundle_count(), args.heads, queue);
+  });
 }
 
 void Sddmm(const SddmmArgs& args, const DeviceAttentionPattern& pattern, cudaStream_t queue) {

@@ -271,8 +271,7 @@ void WithTileOf(int head_dim, const Visit& visit) {
 }
 template <typename Visit>
 void WithTileOf(DType dtype, int head_dim, const Visit& visit) {
-  if (dtype == DType::kFloat16) return WithTileOf<__half>(head_dim, visit);
-  WithTileOf<float>(head_dim, visit);
+  VisitFloat32Or16(dtype, [&]<DType kType>() { WithTileOf<Element<kType>>(head_dim, visit); });
 }
 
 constexpr int kMostSplitHeads = 341;
@@ -298,7 +297,7 @@ StatusOr<DeviceSddmmTiles> DeviceSddmmTiles::MakeBest(const AttentionPattern& pa
 }
 
 size_t SddmmWorkspaceBytes(DType dtype, int head_dim, int heads, int64_t tokens) {
-  if (dtype == DType::kFloat16 || heads > kMostSplitHeads) return 0;
+  if (dtype != DType::kFloat32 || heads > kMostSplitHeads) return 0;
   return SplitBytes({.queries = {}, .keys = {}, .values = {}, .tokens = tokens, .heads = heads, .head_dim = head_dim});
 }
 

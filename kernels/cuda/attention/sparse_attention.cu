@@ -210,7 +210,7 @@ AttentionTileShape FusedTileShape(DType dtype, int head_dim, const AttentionStru
 }
 
 size_t FusedWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens) {
-  return args.dtype == DType::kFloat16 ? 0 : SplitBytes(OperandsOf(args, tokens));
+  return args.dtype == DType::kFloat32 ? SplitBytes(OperandsOf(args, tokens)) : 0;
 }
 
 void FusedSparseAttention(const SparseAttentionArgs& args, const DeviceAttentionTiles& tiles,

@@ -2,6 +2,7 @@
 #include "kernels/cuda/attention/sddmm_tiles.h"
 #include "kernels/cuda/attention/sparse_attention.h"
 #include "kernels/cuda/attention/sparse_softmax.h"
+#include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/launch_grid.h"
 
 namespace swizzle::cuda {
@@ -83,11 +84,7 @@ void PatternSpmm(const SparseAttentionArgs& args, const DeviceAttentionPattern& 
       args.values,           args.output,           weights,           pattern.value_stride(),
       pattern.row_offsets(), pattern.col_indices(), pattern.bundles(), static_cast<int>(pattern.tokens())};
   const LaunchGrid grid(pattern.bundle_count(), args.heads);
-  if (args.dtype == DType::kFloat16) {
-    Launch<__half>(args.head_dim, params, grid, queue);
-  } else {
-    Launch<float>(args.head_dim, params, grid, queue);
-  }
+  VisitFloat32Or16(args.dtype, [&]<DType kType>() { Launch<Element<kType>>(args.head_dim, params, grid, queue); });
 }
 
 size_t SparseAttentionWorkspaceBytes(const SparseAttentionArgs& args, int64_t tokens, int64_t nonzeros) {

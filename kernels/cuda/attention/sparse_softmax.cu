@@ -170,11 +170,8 @@ void SparseSoftmax(const SparseSoftmaxArgs& args, const DeviceAttentionPattern& 
                       pattern.long_rows(),
                       static_cast<int>(pattern.tokens()),
                       args.scale * kLog2E};
-  if (args.dtype == DType::kFloat16) {
-    Launch<__half>(params, args.heads, pattern.long_row_count(), queue);
-  } else {
-    Launch<float>(params, args.heads, pattern.long_row_count(), queue);
-  }
+  VisitFloat32Or16(args.dtype,
+                   [&]<DType kType>() { Launch<Element<kType>>(params, args.heads, pattern.long_row_count(), queue); });
 }
 
 }  // namespace swizzle::cuda

@@ -386,8 +386,7 @@ void QueueTyped(const BitmapProduct& product, cudaStream_t queue) {
 
 template <typename S>
 void QueueTiles(const BitmapProduct& product, cudaStream_t queue) {
-  if (product.dtype == DType::kFloat16) return QueueTyped<S, __half>(product, queue);
-  QueueTyped<S, __nv_bfloat16>(product, queue);
+  VisitHalf(product.dtype, [&]<DType kHalf>() { QueueTyped<S, Element<kHalf>>(product, queue); });
 }
 
 }  // namespace

@@ -183,14 +183,7 @@ void Queue(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queu
 
 void QueueSpmm(const SpmmOperands& operands, const SpmmPlan& plan, cudaStream_t queue) {
   if (operands.weight->quads() == 0 || operands.columns == 0) return;
-  switch (operands.dtype) {
-    case DType::kFloat16:
-      return Queue<__half>(operands, plan, queue);
-    case DType::kBFloat16:
-      return Queue<__nv_bfloat16>(operands, plan, queue);
-    default:
-      return Queue<float>(operands, plan, queue);
-  }
+  VisitReal(operands.dtype, [&]<DType kType>() { Queue<Element<kType>>(operands, plan, queue); });
 }
 
 }  // namespace swizzle::cuda

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/real_types.h"
 #include "kernels/cuda/conv/dense_epilogue.h"
 #include "kernels/cuda/conv/dense_weight.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
@@ -66,8 +67,11 @@ using ActivationDesc =
     Descriptor<cudnnActivationDescriptor_t, cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor>;
 
 cudnnDataType_t CudnnType(DType dtype) {
-  if (dtype == DType::kFloat16) return CUDNN_DATA_HALF;
-  return dtype == DType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+  return VisitReal(dtype, [&]<DType kType>() {
+    if constexpr (kType == DType::kFloat16) return CUDNN_DATA_HALF;
+    if constexpr (kType == DType::kBFloat16) return CUDNN_DATA_BFLOAT16;
+    if constexpr (kType == DType::kFloat32) return CUDNN_DATA_FLOAT;
+  });
 }
 
 cudnnStatus_t Describe(const Extent& extent, DType dtype, TensorDesc& desc) {

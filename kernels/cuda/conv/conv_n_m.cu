@@ -201,8 +201,7 @@ void Queue(const TwoOfFourOperands& operands, int multiprocessors, cudaStream_t 
 template <int kWidth>
 void QueueTwoOfFour(const TwoOfFourOperands& operands, int multiprocessors, cudaStream_t queue) {
   if (operands.columns == 0) return;
-  if (operands.dtype == DType::kFloat16) return Queue<__half, kWidth>(operands, multiprocessors, queue);
-  Queue<__nv_bfloat16, kWidth>(operands, multiprocessors, queue);
+  VisitHalf(operands.dtype, [&]<DType kHalf>() { Queue<Element<kHalf>, kWidth>(operands, multiprocessors, queue); });
 }
 
 template void QueueTwoOfFour<128>(const TwoOfFourOperands&, int, cudaStream_t);

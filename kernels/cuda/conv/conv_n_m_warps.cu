@@ -196,8 +196,7 @@ void Queue(const TwoOfFourOperands& operands, cudaStream_t queue) {
 template <int kWidth>
 void QueueTwoOfFourByWarps(const TwoOfFourOperands& operands, cudaStream_t queue) {
   if (operands.columns == 0) return;
-  if (operands.dtype == DType::kFloat16) return Queue<__half, kWidth>(operands, queue);
-  Queue<__nv_bfloat16, kWidth>(operands, queue);
+  VisitHalf(operands.dtype, [&]<DType kHalf>() { Queue<Element<kHalf>, kWidth>(operands, queue); });
 }
 
 template void QueueTwoOfFourByWarps<64>(const TwoOfFourOperands&, cudaStream_t);

@@ -101,9 +101,8 @@ void QueueBatched(const BatchedOperands& operands, int multiprocessors, cudaStre
 template <int kWidth>
 void QueueBatchedGroups(const BatchedOperands& operands, int multiprocessors, cudaStream_t queue) {
   if (operands.weight->count() == 0 || operands.columns == 0) return;
-  if (operands.problem->to.dtype == DType::kFloat16)
-    return shfl_bw::QueueBatched<__half, kWidth>(operands, multiprocessors, queue);
-  shfl_bw::QueueBatched<__nv_bfloat16, kWidth>(operands, multiprocessors, queue);
+  VisitHalf(operands.problem->to.dtype,
+            [&]<DType kHalf>() { shfl_bw::QueueBatched<Element<kHalf>, kWidth>(operands, multiprocessors, queue); });
 }
 
 template void QueueBatchedGroups<64>(const BatchedOperands&, int, cudaStream_t);

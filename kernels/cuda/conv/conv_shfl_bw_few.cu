@@ -78,8 +78,8 @@ void QueueTiles(const GroupOperands& operands, int multiprocessors, cudaStream_t
 
 void QueueFewColumns(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
   if (operands.weight->count() == 0 || operands.columns == 0) return;
-  if (operands.dtype == DType::kFloat16) return shfl_bw_few::QueueTiles<__half>(operands, multiprocessors, queue);
-  shfl_bw_few::QueueTiles<__nv_bfloat16>(operands, multiprocessors, queue);
+  VisitHalf(operands.dtype,
+            [&]<DType kHalf>() { shfl_bw_few::QueueTiles<Element<kHalf>>(operands, multiprocessors, queue); });
 }
 
 }  // namespace swizzle::cuda

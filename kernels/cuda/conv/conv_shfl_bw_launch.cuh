@@ -31,8 +31,8 @@ void Queue(const GroupOperands& operands, int multiprocessors, cudaStream_t queu
 
 template <int kWidth, int kGroups>
 void QueueOfType(const GroupOperands& operands, int multiprocessors, cudaStream_t queue) {
-  if (operands.dtype == DType::kFloat16) return Queue<__half, kWidth, kGroups>(operands, multiprocessors, queue);
-  Queue<__nv_bfloat16, kWidth, kGroups>(operands, multiprocessors, queue);
+  VisitHalf(operands.dtype,
+            [&]<DType kHalf>() { Queue<Element<kHalf>, kWidth, kGroups>(operands, multiprocessors, queue); });
 }
 
 }  // namespace swizzle::cuda::shfl_bw

@@ -220,17 +220,12 @@ int MostSpreadNormGroups(int64_t groups) {
 template <int kWidth>
 void QueueNormGroups(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;
-  const bool halves = operands.product.dtype == DType::kFloat16;
-  if (operands.spread) {
-    if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1, kMostSpreadOf<kWidth>>(operands, queue);
-    return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1, kMostSpreadOf<kWidth>>(operands, queue);
-  }
-  if (GroupsOfBlock(operands.product.weight->count()) == 1) {
-    if (halves) return shfl_bw::QueueNorm<__half, kWidth, 1>(operands, queue);
-    return shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 1>(operands, queue);
-  }
-  if (halves) return shfl_bw::QueueNorm<__half, kWidth, 2>(operands, queue);
-  shfl_bw::QueueNorm<__nv_bfloat16, kWidth, 2>(operands, queue);
+  VisitHalf(operands.product.dtype, [&]<DType kHalf>() {
+    using T = Element<kHalf>;
+    if (operands.spread) return shfl_bw::QueueNorm<T, kWidth, 1, kMostSpreadOf<kWidth>>(operands, queue);
+    if (GroupsOfBlock(operands.product.weight->count()) == 1) return shfl_bw::QueueNorm<T, kWidth, 1>(operands, queue);
+    shfl_bw::QueueNorm<T, kWidth, 2>(operands, queue);
+  });
 }
 
 template int MostSpreadNormGroups<64>(int64_t);

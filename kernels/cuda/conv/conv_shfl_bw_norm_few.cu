@@ -167,8 +167,7 @@ int MostSpreadNormFewColumns(int64_t groups) {
 
 void QueueNormFewColumns(const NormOperands& operands, cudaStream_t queue) {
   if (operands.product.columns == 0) return;
-  if (operands.product.dtype == DType::kFloat16) return shfl_bw_few::QueueGroups<__half>(operands, queue);
-  shfl_bw_few::QueueGroups<__nv_bfloat16>(operands, queue);
+  VisitHalf(operands.product.dtype, [&]<DType kHalf>() { shfl_bw_few::QueueGroups<Element<kHalf>>(operands, queue); });
 }
 
 }  // namespace swizzle::cuda

@@ -329,9 +329,8 @@ void UnfoldWidth(const Problem& problem, const int32_t* slot_of_pair, const void
 template <int kWidth>
 void QueueWindowGroups(const WindowOperands& operands, int multiprocessors, cudaStream_t queue) {
   if (operands.weight->count() == 0 || operands.columns == 0) return;
-  if (operands.problem->to.dtype == DType::kFloat16)
-    return shfl_bw::QueueWindows<__half, kWidth>(operands, multiprocessors, queue);
-  shfl_bw::QueueWindows<__nv_bfloat16, kWidth>(operands, multiprocessors, queue);
+  VisitHalf(operands.problem->to.dtype,
+            [&]<DType kHalf>() { shfl_bw::QueueWindows<Element<kHalf>, kWidth>(operands, multiprocessors, queue); });
 }
 
 template void QueueWindowGroups<64>(const WindowOperands&, int, cudaStream_t);

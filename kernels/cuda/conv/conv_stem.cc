@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/half.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -44,8 +44,7 @@ bool AcceptsConvStem(const Problem& problem) {
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareConvStem(const Weight& weight, const Problem& problem) {
   const DenseMatrix matrix = weight.ToDense();
-  const bool half = problem.to.dtype == DType::kFloat16;
-  const auto bits = [&](float value) { return uint32_t{half ? HalfOfFloat(value) : Bfloat16OfFloat(value)}; };
+  const auto bits = [&](float value) { return uint32_t{HalfBits(value, problem.to.dtype)}; };
   std::vector<uint32_t> words;
   for (int product = 0; product < W::kProducts; ++product) {
     for (int tile = 0; tile < W::kChannels / 16; ++tile) {

@@ -311,14 +311,10 @@ void QueueAs(const KernelArgs& args, const StemWeight& weight, int multiprocesso
 }  // namespace
 
 void QueueConvStem(const KernelArgs& args, const StemWeight& weight, int multiprocessors, cudaStream_t queue) {
-  const bool half = args.problem->to.dtype == DType::kFloat16;
-  if (args.problem->from.dtype == DType::kUint8) {
-    half ? QueueAs<__half, uint8_t>(args, weight, multiprocessors, queue)
-         : QueueAs<__nv_bfloat16, uint8_t>(args, weight, multiprocessors, queue);
-  } else {
-    half ? QueueAs<__half, float>(args, weight, multiprocessors, queue)
-         : QueueAs<__nv_bfloat16, float>(args, weight, multiprocessors, queue);
-  }
+  VisitHalf(args.problem->to.dtype, [&]<DType kHalf>() {
+    args.problem->from.dtype == DType::kUint8 ? QueueAs<Element<kHalf>, uint8_t>(args, weight, multiprocessors, queue)
+                                              : QueueAs<Element<kHalf>, float>(args, weight, multiprocessors, queue);
+  });
 }
 
 }  // namespace swizzle::cuda

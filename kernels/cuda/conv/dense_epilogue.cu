@@ -154,26 +154,13 @@ void FinishRowsAs(const KernelArgs& args, const float* bias, Stream& stream) {
 }  // namespace
 
 void FinishOutput(const KernelArgs& args, Stream& stream) {
-  switch (args.problem->to.dtype) {
-    case DType::kFloat16:
-      return FinishOutputAs<__half>(args, stream);
-    case DType::kBFloat16:
-      return FinishOutputAs<__nv_bfloat16>(args, stream);
-    default:
-      return FinishOutputAs<float>(args, stream);
-  }
+  VisitReal(args.problem->to.dtype, [&]<DType kType>() { FinishOutputAs<Element<kType>>(args, stream); });
 }
 
 void FinishSums(const KernelArgs& args, const void* sums, Stream& stream) {
   const int64_t channels = args.problem->output.channels;
-  switch (args.problem->to.dtype) {
-    case DType::kFloat16:
-      return FinishPitchedAs<__half>(args, sums, channels, stream);
-    case DType::kBFloat16:
-      return FinishPitchedAs<__nv_bfloat16>(args, sums, channels, stream);
-    default:
-      return FinishPitchedAs<float>(args, sums, channels, stream);
-  }
+  VisitReal(args.problem->to.dtype,
+            [&]<DType kType>() { FinishPitchedAs<Element<kType>>(args, sums, channels, stream); });
 }
 
 void FinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stream) {
@@ -182,14 +169,7 @@ void FinishParts(const KernelArgs& args, const PartEnds& ends, Stream& stream) {
 }
 
 void FinishRows(const KernelArgs& args, const float* bias, Stream& stream) {
-  switch (args.problem->to.dtype) {
-    case DType::kFloat16:
-      return FinishRowsAs<__half>(args, bias, stream);
-    case DType::kBFloat16:
-      return FinishRowsAs<__nv_bfloat16>(args, bias, stream);
-    default:
-      return FinishRowsAs<float>(args, bias, stream);
-  }
+  VisitReal(args.problem->to.dtype, [&]<DType kType>() { FinishRowsAs<Element<kType>>(args, bias, stream); });
 }
 
 }  // namespace swizzle::cuda

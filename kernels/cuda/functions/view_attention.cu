@@ -218,15 +218,13 @@ void LaunchSize(const HeadsAttended& call, Stream& stream) {
 }  // namespace
 
 bool CudaFunctions::Attends(const HeadsAttended& call) const {
-  const bool half = call.factors == DType::kFloat16 || call.factors == DType::kBFloat16;
   constexpr int64_t kMostBlocks = int64_t{1} << 30;  // a FastDivider counts them
-  return half && std::max(call.channels, call.value_channels) <= kMostChannels &&
+  return IsHalf(call.factors) && std::max(call.channels, call.value_channels) <= kMostChannels &&
          CeilDiv(call.queries, kQueries) * call.heads * call.sequences <= kMostBlocks;
 }
 
 void CudaFunctions::Attend(const HeadsAttended& call, Stream& stream) const {
-  if (call.factors == DType::kFloat16) return LaunchSize<__half>(call, stream);
-  LaunchSize<__nv_bfloat16>(call, stream);
+  VisitHalf(call.factors, [&]<DType kHalf>() { LaunchSize<Element<kHalf>>(call, stream); });
 }
 
 }  // namespace swizzle::cuda

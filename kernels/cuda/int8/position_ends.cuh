@@ -86,17 +86,15 @@ struct StorePositions {
 template <typename Queue>
 void WithPositionStore(const KernelArgs& args, const PositionEnds& ends, const float2* steps, int64_t stride,
                        const Queue& queue) {
-  const auto with_type = [&]<typename T>() {
+  VisitReal(args.output.dtype, [&]<DType kType>() {
+    using T = Element<kType>;
     WithTileEnding(args.problem->epilogue, [&]<typename Function>(const Ending<Function>& ending) {
       using Store = StorePositions<T, Function>;
       queue(Store{static_cast<T*>(args.output.data),
                   static_cast<const T*>(args.problem->epilogue.residual ? args.inputs[1].data : nullptr), ends.scale(),
                   ends.bias(), ends.sums(), steps, stride, args.problem->output.channels % Store::kPack == 0, ending});
     });
-  };
-  if (args.output.dtype == DType::kFloat32) return with_type.template operator()<float>();
-  if (args.output.dtype == DType::kFloat16) return with_type.template operator()<__half>();
-  with_type.template operator()<__nv_bfloat16>();
+  });
 }
 
 }  // namespace swizzle::cuda

@@ -188,14 +188,6 @@ void QueueRows(const KernelArgs& args, const PositionRows& rows, const Quantised
   rows.stride >= kMany ? queue.template operator()<32>() : queue.template operator()<16>();
 }
 
-// queue.operator()<T>() for the type of the input.
-template <typename Queue>
-void WithType(const KernelArgs& args, const Queue& queue) {
-  if (args.inputs[0].dtype == DType::kFloat32) return queue.template operator()<float>();
-  if (args.inputs[0].dtype == DType::kFloat16) return queue.template operator()<__half>();
-  queue.template operator()<__nv_bfloat16>();
-}
-
 int64_t StepsSize(int64_t positions) { return RoundUp(positions * int64_t{sizeof(float2)}, kAlignment); }
 
 // Bytes first: what reads them wants them aligned.
@@ -214,7 +206,8 @@ QuantisedPositions PositionLines::In(std::byte* workspace) const { return Placed
 
 void QueueQuantisedLines(const KernelArgs& args, const PositionLines& lines, bool is_signed,
                          const QuantisedPositions& to, Stream& stream) {
-  WithType(args, [&]<typename T>() { QueueLines<T>(args, lines, is_signed, to, stream); });
+  VisitReal(args.inputs[0].dtype,
+            [&]<DType kType>() { QueueLines<Element<kType>>(args, lines, is_signed, to, stream); });
 }
 
 PositionRows::PositionRows(const Problem& problem)
@@ -226,7 +219,7 @@ QuantisedPositions PositionRows::In(std::byte* workspace) const { return Placed(
 
 void QueueQuantisedRows(const KernelArgs& args, const PositionRows& rows, const QuantisedPositions& to,
                         Stream& stream) {
-  WithType(args, [&]<typename T>() { QueueRows<T>(args, rows, to, stream); });
+  VisitReal(args.inputs[0].dtype, [&]<DType kType>() { QueueRows<Element<kType>>(args, rows, to, stream); });
 }
 
 }  // namespace swizzle::cuda

@@ -88,9 +88,7 @@ struct StoreReals {
 
   template <int kCount>
   __device__ void Store(int row, int64_t at, const int32_t (&sums)[kCount]) const {
-    if (dtype == DType::kFloat32) return StoreAs<float>(row, at, sums);
-    if (dtype == DType::kFloat16) return StoreAs<__half>(row, at, sums);
-    StoreAs<__nv_bfloat16>(row, at, sums);
+    VisitReal(dtype, [&]<DType kType>() { StoreAs<Element<kType>>(row, at, sums); });
   }
 
  private:

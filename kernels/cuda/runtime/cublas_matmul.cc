@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/base/instant.h"
+#include "kernels/base/real_types.h"
 
 namespace swizzle::cuda {
 namespace {
@@ -24,8 +25,11 @@ constexpr absl::Duration kMostTime = absl::Milliseconds(20);
 cudaDataType_t CudaType(DType dtype) {
   if (dtype == DType::kInt8) return CUDA_R_8I;
   if (dtype == DType::kInt32) return CUDA_R_32I;
-  if (dtype == DType::kFloat16) return CUDA_R_16F;
-  return dtype == DType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  return VisitReal(dtype, [&]<DType kType>() {
+    if constexpr (kType == DType::kFloat16) return CUDA_R_16F;
+    if constexpr (kType == DType::kBFloat16) return CUDA_R_16BF;
+    if constexpr (kType == DType::kFloat32) return CUDA_R_32F;
+  });
 }
 
 // A descriptor of cuBLASLt's, destroyed with its owner.

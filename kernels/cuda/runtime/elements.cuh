@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "kernels/backend/kernel_args.h"
+#include "kernels/base/real_types.h"
 #include "kernels/cuda/runtime/launch_grid.h"
 #include "kernels/cuda/runtime/queue.h"
 
@@ -57,6 +58,7 @@ __host__ __device__ T FromFloat(float value) {
   } else if constexpr (std::is_same_v<T, __half>) {
     return __float2half_rn(value);
   } else {
+    static_assert(std::is_same_v<T, __nv_bfloat16>);
     return __float2bfloat16_rn(value);
   }
 }

@@ -40,6 +40,7 @@ __device__ inline float Sigmoid(float x) { return 1 / (1 + expf(-x)); }
 // largest error in such units, up to where results vanish; the positive side is x more.
 template <typename T>
 __device__ float HalfGelu(float x) {
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   const float end = std::is_same_v<T, __half> ? 6.0f : 13.0f, a = SmallerOrNan(fabsf(x), end);
   float power;
   if constexpr (std::is_same_v<T, __half>) {

@@ -65,12 +65,14 @@ __device__ inline uint32_t PackBfloat16s(float x, float y) {
 // Of __half or __nv_bfloat16.
 template <typename T>
 __device__ uint32_t PackPair(float x, float y) {
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   if constexpr (std::is_same_v<T, __half>) return PackHalves(x, y);
   return PackBfloat16s(x, y);
 }
 
 template <typename T>
 __device__ float2 UnpackPair(uint32_t bits) {
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   if constexpr (std::is_same_v<T, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&bits));
   return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xFFFF0000u)};
 }

@@ -75,10 +75,9 @@ std::vector<Candidate> ReshapeCandidates(const Network& network, const Layer& la
     }
   }
   for (const Layout layout : layouts) {
-    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-      const Storage storage = {layout, dtype};
-      if (MayStore(precision, storage)) candidates.push_back({.input = storage, .output = storage});
-    }
+    const Storage single = {layout, DType::kFloat32}, own = StorageIn(layout, TypeOf(precision));
+    if (MayStore(precision, single)) candidates.push_back({.input = single, .output = single});
+    if (own != single) candidates.push_back({.input = own, .output = own});
   }
   return candidates;
 }
