@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/fallback/convolution.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/products.h"
@@ -17,11 +18,11 @@ Status CheckEightBit(const Array& array, const std::string& what) {
   return InvalidArgument(what, " is ", DTypeName(array.dtype), "; it must be UINT8 or INT8");
 }
 
-// The range of a type of 8 or 16 bits.
+// The range of a whole type of 8 or 16 bits.
 std::pair<float, float> RangeOf(DType dtype) {
-  if (dtype == DType::kInt16) return {-32768.0f, 32767.0f};
-  if (dtype == DType::kUint16) return {0.0f, 65535.0f};
-  return dtype == DType::kInt8 ? std::pair(-128.0f, 127.0f) : std::pair(0.0f, 255.0f);
+  const DTypeRow& row = RowOf(dtype);
+  const float end = std::ldexp(1.0f, row.digits);
+  return {row.kind == DTypeKind::kSigned ? -end : 0.0f, end - 1.0f};
 }
 
 // A scale or zero point as FP32: one, or one for each place along `axis` of `shape`, or, in blocks, for each element,

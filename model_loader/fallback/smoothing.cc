@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/fallback/rows.h"
 #include "model_loader/fallback/strided.h"
 
@@ -69,10 +70,9 @@ StatusOr<Array> ResizeSmoothly(Call& call, const Array& x, int64_t d, Array y, c
 }
 
 void RoundTo(DType dtype, Array& array) {
-  const bool is_signed =
-      dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 || dtype == DType::kInt64;
-  const auto bits = static_cast<int>(8 * ElementBytes(dtype)) - (is_signed ? 1 : 0);
-  const float most = std::ldexp(1.0f, std::min(bits, 24)) - 1.0f;
+  const DTypeRow& row = RowOf(dtype);
+  const bool is_signed = row.kind == DTypeKind::kSigned;
+  const float most = std::ldexp(1.0f, std::min(row.digits, 24)) - 1.0f;
   for (float& element : array.Mutable<float>()) {
     element = std::clamp(std::nearbyint(element), is_signed ? -most - 1.0f : 0.0f, most);
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/read_file.h"
 
@@ -18,17 +20,6 @@ constexpr size_t kAlignment = 64;  // of the data
 constexpr size_t kMaxHeaderBytes = size_t{1} << 16;
 constexpr size_t kMaxRank = 32;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 33;
-
-struct NpyType {
-  std::string_view code;  // as in a header
-  DType dtype;
-};
-
-constexpr NpyType kTypes[] = {
-    {"|b1", DType::kBool},   {"|u1", DType::kUint8},   {"<u2", DType::kUint16},  {"<u4", DType::kUint32},
-    {"<u8", DType::kUint64}, {"|i1", DType::kInt8},    {"<i2", DType::kInt16},   {"<i4", DType::kInt32},
-    {"<i8", DType::kInt64},  {"<f2", DType::kFloat16}, {"<f4", DType::kFloat32}, {"<f8", DType::kFloat64},
-};
 
 Status Malformed(const char* what) { return InvalidArgument("this is not an .npy file: ", what); }
 
@@ -67,12 +58,11 @@ class HeaderParser {
     if (column_major_ && array_.shape.size() > 1) {
       return Unimplemented("the array is in column-major order; save numpy.ascontiguousarray(array)");
     }
-    const auto type =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NpyType& t) { return t.code == descr_; });
-    if (type == std::end(kTypes)) {
+    const std::optional<DType> dtype = DTypeWhere(&DTypeRow::npy, descr_);
+    if (!dtype) {
       return Unimplemented("the array is not of little-endian numbers or booleans; save array.astype('<f4')");
     }
-    array_.dtype = type->dtype;
+    array_.dtype = *dtype;
     return std::move(array_);
   }
 
@@ -170,11 +160,10 @@ StatusOr<NpyArray> ParseNpy(std::span<const std::byte> file) {
 }
 
 StatusOr<std::vector<std::byte>> FormatNpy(const TensorView& array) {
-  const auto type =
-      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NpyType& t) { return t.dtype == array.dtype; });
-  if (type == std::end(kTypes)) return Unimplemented("NumPy has no type for ", DTypeName(array.dtype));
+  const std::string_view type = RowOf(array.dtype).npy;
+  if (type.empty()) return Unimplemented("NumPy has no type for ", DTypeName(array.dtype));
   std::string header =
-      Concat("{'descr': '", type->code, "', 'fortran_order': False, 'shape': ", TupleText(array.shape), ", }");
+      Concat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", TupleText(array.shape), ", }");
   const size_t header_begin = kMagic.size() + kVersionBytes + sizeof(uint16_t);
   const size_t unpadded = header_begin + header.size() + 1;
   header.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');

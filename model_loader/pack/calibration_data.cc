@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/files/npz.h"
 
 namespace swizzle::pack {
@@ -42,7 +43,7 @@ StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const N
   for (const NpyArray& array : arrays) {
     if (array.dtype != port.dtype) {
       return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('",
-                             port.dtype == DType::kUint8 ? "|u1" : "<f4", "')");
+                             RowOf(port.dtype).npy, "')");
     }
     const bool fits =
         array.shape.size() == row.size() + 1 && std::equal(row.begin(), row.end(), array.shape.begin() + 1);

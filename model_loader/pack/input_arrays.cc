@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/plan/run/token_packing.h"
 
 namespace swizzle::pack {
@@ -27,11 +28,8 @@ StatusOr<int64_t> LengthOf(const NpyArrays& arrays, const Network& network) {
 
 StatusOr<std::vector<float>> Floats(const NpyArray& array, const NetworkPort& port, const Shape& shape) {
   if (array.dtype != port.dtype) {
-    const char* type = port.dtype == DType::kFloat32 ? "<f4"
-                       : port.dtype == DType::kUint8 ? "|u1"
-                       : port.dtype == DType::kInt64 ? "<i8"
-                                                     : "<i4";
-    return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('", type, "')");
+    return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('",
+                           RowOf(port.dtype).npy, "')");
   }
   if (array.shape != shape) {
     return InvalidArgument("input '", port.name, "' is ", ShapeText(array.shape), "; it must be ", ShapeText(shape));

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "kernels/base/dtype_row.h"
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/semantics/axes.h"
@@ -47,18 +48,13 @@ constexpr std::string_view kOfOneElement[] = {"ReduceMax", "ReduceMean", "Reduce
 
 // Whether every number of one type is one of the other.
 bool Holds(DType wide, DType narrow) {
-  const auto is_whole = [](DType dtype) { return !IsFloating(dtype) && dtype != DType::kBool; };
-  const auto is_signed = [](DType dtype) { return DTypeName(dtype).starts_with("INT"); };
-  if (wide == DType::kString || narrow == DType::kString) return false;
-  if (wide == narrow || narrow == DType::kBool) return true;
-  if (IsFloating(narrow)) return IsFloating(wide) && ElementBytes(wide) > ElementBytes(narrow);
-  if (IsFloating(wide)) {
-    const size_t exact = wide == DType::kFloat64 ? 4 : wide == DType::kFloat32 ? 2 : 1;  // bytes of whole numbers
-    return wide != DType::kBFloat16 && ElementBytes(narrow) <= exact;
-  }
-  if (!is_whole(wide)) return false;
-  const bool larger = ElementBytes(wide) > ElementBytes(narrow);
-  return larger && (is_signed(wide) || !is_signed(narrow));
+  const DTypeRow &to = RowOf(wide), &from = RowOf(narrow);
+  if (to.kind == DTypeKind::kText || from.kind == DTypeKind::kText) return false;
+  if (wide == narrow || from.kind == DTypeKind::kTruth) return true;
+  if (from.kind == DTypeKind::kReal) return to.kind == DTypeKind::kReal && to.bytes > from.bytes;
+  if (to.kind == DTypeKind::kReal) return to.digits > static_cast<int>(8 * from.bytes);
+  if (to.kind == DTypeKind::kTruth) return false;
+  return to.bytes > from.bytes && (to.kind == DTypeKind::kSigned || from.kind == DTypeKind::kUnsigned);
 }
 
 class Removal {

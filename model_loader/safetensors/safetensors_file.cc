@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/half.h"
+#include "kernels/base/dtype_row.h"
+#include "kernels/base/half_bits.h"
 #include "model_loader/files/file_kind.h"
 #include "model_loader/files/printable_name.h"
 
@@ -25,12 +26,6 @@ using Json = nlohmann::json;
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kMaxRank = 64;  // PyTorch's
 
-constexpr std::pair<std::string_view, DType> kDTypes[] = {
-    {"BOOL", DType::kBool},   {"U8", DType::kUint8},    {"U16", DType::kUint16},    {"U32", DType::kUint32},
-    {"U64", DType::kUint64},  {"I8", DType::kInt8},     {"I16", DType::kInt16},     {"I32", DType::kInt32},
-    {"I64", DType::kInt64},   {"F16", DType::kFloat16}, {"BF16", DType::kBFloat16}, {"F32", DType::kFloat32},
-    {"F64", DType::kFloat64},
-};
 constexpr std::string_view kUnsupportedDTypes[] = {"F4",      "F6_E2M3",     "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ",
                                                    "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0", "C64"};
 
@@ -144,9 +139,11 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
         if (!IsMetadata())
           return Fail(InvalidArgument(entries_.back().what(), " is ", found, "; it must be an object"));
         return Fail(InvalidArgument("the metadata is ", found, "; it must be an object of strings"));
-      default:
-        return Fail(InvalidArgument("the header is ", found, "; it must be an object"));
+      case Place::kStart:
+      case Place::kEnd:
+        break;
     }
+    return Fail(InvalidArgument("the header is ", found, "; it must be an object"));
   }
 
   bool IsMetadata() const { return name_ == "__metadata__"; }
@@ -161,11 +158,8 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   }
 
   bool SetDType(const std::string& text) {
-    for (const auto& [name, dtype] : kDTypes) {
-      if (name != text) continue;
-      entries_.back().dtype = dtype;
-      return true;
-    }
+    entries_.back().dtype = DTypeWhere(&DTypeRow::safetensors, text);
+    if (entries_.back().dtype) return true;
     if (std::ranges::find(kUnsupportedDTypes, text) != std::end(kUnsupportedDTypes)) {
       return Fail(Unimplemented(entries_.back().what(), " has the dtype ", text, ", which is not supported"));
     }
@@ -277,18 +271,16 @@ StatusOr<SafetensorsFile> ParseSafetensors(std::span<const std::byte> file) {
 Tensor CopyOf(const TensorView& view) { return {view.dtype, view.shape, {view.bytes.begin(), view.bytes.end()}}; }
 
 StatusOr<Tensor> ToFloat32(Tensor tensor, const std::string& what) {
-  switch (tensor.dtype) {
-    case DType::kFloat32:
-      return tensor;
-    case DType::kFloat16:
-      return Converted<uint16_t>(tensor, FloatOfHalf);
-    case DType::kBFloat16:
-      return Converted<uint16_t>(tensor, FloatOfBfloat16);
-    case DType::kFloat64:
-      return Converted<double>(tensor, [](double element) { return static_cast<float>(element); });
-    default:
-      return Unimplemented(what, " is ", DTypeName(tensor.dtype), "; a floating-point type is needed");
+  if (tensor.dtype == DType::kFloat32) return tensor;
+  if (tensor.dtype == DType::kFloat64) {
+    return Converted<double>(tensor, [](double element) { return static_cast<float>(element); });
   }
+  return VisitHalfOr(
+      tensor.dtype,
+      [&]<DType kHalf>() -> StatusOr<Tensor> { return Converted<uint16_t>(tensor, FloatOfHalfBits<kHalf>); },
+      [&]() -> StatusOr<Tensor> {
+        return Unimplemented(what, " is ", DTypeName(tensor.dtype), "; a floating-point type is needed");
+      });
 }
 
 }  // namespace swizzle

@@ -1,7 +1,6 @@
 #include "server/config/config_tensors.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -14,31 +13,13 @@
 namespace swizzle {
 namespace {
 
-struct DataTypeName {
-  inference::DataType config;
-  DType dtype;
-};
-constexpr std::array<DataTypeName, 14> kDataTypes = {{
-    {inference::TYPE_BOOL, DType::kBool},
-    {inference::TYPE_UINT8, DType::kUint8},
-    {inference::TYPE_UINT16, DType::kUint16},
-    {inference::TYPE_UINT32, DType::kUint32},
-    {inference::TYPE_UINT64, DType::kUint64},
-    {inference::TYPE_INT8, DType::kInt8},
-    {inference::TYPE_INT16, DType::kInt16},
-    {inference::TYPE_INT32, DType::kInt32},
-    {inference::TYPE_INT64, DType::kInt64},
-    {inference::TYPE_FP16, DType::kFloat16},
-    {inference::TYPE_FP32, DType::kFloat32},
-    {inference::TYPE_FP64, DType::kFloat64},
-    {inference::TYPE_STRING, DType::kString},
-    {inference::TYPE_BF16, DType::kBFloat16},
-}};
+constexpr std::string_view kTypePrefix = "TYPE_";  // and the protocol's name, but for strings
 
 inference::DataType ConfigType(DType dtype) {
-  const auto found =
-      std::find_if(kDataTypes.begin(), kDataTypes.end(), [&](const DataTypeName& row) { return row.dtype == dtype; });
-  return found->config;
+  inference::DataType type = inference::TYPE_STRING;
+  if (dtype == DType::kString) return type;
+  SWIZZLE_CHECK(inference::DataType_Parse(Concat(kTypePrefix, DTypeName(dtype)), &type));
+  return type;
 }
 
 Status CheckDims(const google::protobuf::RepeatedField<int64_t>& dims, std::string_view direction,
@@ -172,10 +153,9 @@ void Fill(const TensorSpec& spec, Tensor& tensor) {
 }  // namespace
 
 std::optional<DType> DTypeOf(inference::DataType type) {
-  for (const DataTypeName& row : kDataTypes) {
-    if (row.config == type) return row.dtype;
-  }
-  return std::nullopt;
+  if (type == inference::TYPE_STRING) return DType::kString;
+  const std::string_view name = inference::DataType_Name(type);
+  return name.starts_with(kTypePrefix) ? DTypeFromName(name.substr(kTypePrefix.size())) : std::nullopt;
 }
 
 StatusOr<std::vector<TensorSpec>> SpecsOf(const ConfigInputs& inputs) { return ParseAll("input", inputs); }
