@@ -49,9 +49,18 @@ constexpr RowText TypeTag(DType dtype) {
       return "s8";
     case DType::kUint8:
       return "u8";
-    default:
-      return "";  // no type that kernels compute with
+    case DType::kBool:
+    case DType::kUint16:
+    case DType::kUint32:
+    case DType::kUint64:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kFloat64:
+    case DType::kString:
+      break;  // no type that kernels compute with
   }
+  return "";
 }
 
 // The name's characters stand for as long as the program runs.

@@ -309,9 +309,11 @@ std::string Structure::Name() const {
       return Concat(n, ":", m);
     case SparsityPattern::kRowVectors:
       return Concat(block_rows, "-row vectors");
-    default:
-      return std::string(SparsityPatternName(pattern));
+    case SparsityPattern::kDense:
+    case SparsityPattern::kUnstructured:
+      break;
   }
+  return std::string(SparsityPatternName(pattern));
 }
 
 Structure DetectStructure(const WeightMatrix& matrix, int64_t taps) {

@@ -133,17 +133,11 @@ StatusOr<Array> Convert(Memory& memory, const Array& from, DType to);
 // Calls visit(T()) with the C++ type of a compute type.
 template <typename Visit>
 void VisitComputeType(DType dtype, const Visit& visit) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return visit(float());
-    case DType::kFloat64:
-      return visit(double());
-    case DType::kUint64:
-      return visit(uint64_t());
-    default:
-      SWIZZLE_CHECK(dtype == DType::kInt64);
-      return visit(int64_t());
-  }
+  if (dtype == DType::kFloat32) return visit(float());
+  if (dtype == DType::kFloat64) return visit(double());
+  if (dtype == DType::kUint64) return visit(uint64_t());
+  SWIZZLE_CHECK(dtype == DType::kInt64);
+  visit(int64_t());
 }
 
 }  // namespace swizzle::fallback

@@ -224,9 +224,16 @@ class Writer {
       }
       case Op::kTranspose:
         return WriteTranspose(layer, inputs[0], result);
-      default:
-        return Unimplemented(OpName(layer.op), " cannot be written as ONNX");
+      case Op::kEmbedding:
+      case Op::kLayerNorm:
+      case Op::kAttention:
+      case Op::kSelectToken:
+      case Op::kMeanTokens:
+      case Op::kSparseAttention:
+      case Op::kConvertLayout:
+        break;
     }
+    return Unimplemented(OpName(layer.op), " cannot be written as ONNX");
   }
 
   // The value in another shape, by a name of its own.

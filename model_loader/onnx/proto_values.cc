@@ -55,17 +55,21 @@ Status CopyTyped(const TensorProto& proto, int64_t elements, const std::string& 
       return CopyField<uint32_t>(proto.uint64_data(), elements, what, tensor);
     case DType::kUint64:
       return CopyField<uint64_t>(proto.uint64_data(), elements, what, tensor);
-    default:
+    case DType::kBool:
+    case DType::kUint8:
+    case DType::kInt8:
+      return CopyField<uint8_t>(proto.int32_data(), elements, what, tensor);
+    case DType::kUint16:
+    case DType::kInt16:
+    case DType::kFloat16:  // halves keep their bits
+    case DType::kBFloat16:
+      return CopyField<uint16_t>(proto.int32_data(), elements, what, tensor);
+    case DType::kInt32:
+      return CopyField<int32_t>(proto.int32_data(), elements, what, tensor);
+    case DType::kString:
       break;
   }
-  switch (ElementBytes(tensor.dtype)) {  // all others widen to int32; halves keep their bits in it
-    case 1:
-      return CopyField<uint8_t>(proto.int32_data(), elements, what, tensor);
-    case 2:
-      return CopyField<uint16_t>(proto.int32_data(), elements, what, tensor);
-    default:
-      return CopyField<int32_t>(proto.int32_data(), elements, what, tensor);
-  }
+  return Unimplemented(what, " has strings");
 }
 
 bool HasTypedData(const TensorProto& proto) {

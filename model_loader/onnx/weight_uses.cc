@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model_loader/onnx/proto_values.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle {
 namespace {
@@ -56,8 +57,8 @@ bool IsHeldByFloats(int type) {
 bool CastsToReal(const NodeProto& node) {
   for (const auto& attribute : node.attribute()) {
     if (attribute.name() != "to") continue;
-    return attribute.i() == TensorProto::FLOAT || attribute.i() == TensorProto::FLOAT16 ||
-           attribute.i() == TensorProto::BFLOAT16 || attribute.i() == TensorProto::DOUBLE;
+    const auto to = ElementTypeOf(attribute.i());
+    return to.ok() && IsFloating(*to);
   }
   return false;
 }

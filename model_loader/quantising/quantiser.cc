@@ -31,9 +31,26 @@ bool KeepsNumbers(const Layer& layer) {
       return true;
     case Op::kResize:
       return !layer.resampling().linear;
-    default:
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+    case Op::kAdd:
+    case Op::kActivation:
+    case Op::kAveragePool:
+    case Op::kSoftmax:
+    case Op::kMultiply:
+    case Op::kScale:
+    case Op::kFunction:
+    case Op::kTranspose:
+    case Op::kEmbedding:
+    case Op::kLayerNorm:
+    case Op::kAttention:
+    case Op::kSelectToken:
+    case Op::kMeanTokens:
+    case Op::kSparseAttention:
+    case Op::kConvertLayout:
       return false;
   }
+  return false;
 }
 // Layers that read whole numbers, and those that do where their output is of such.
 bool CountsInWholes(const Layer& layer) {

@@ -16,17 +16,12 @@ int32_t LeastOf(DType dtype) { return dtype == DType::kInt8 ? -128 : 0; }
 
 // The element of an 8-bit or INT32 tensor.
 int64_t WholeAt(const Tensor& tensor, size_t i) {
-  switch (tensor.dtype) {
-    case DType::kInt8:
-      return static_cast<int8_t>(tensor.bytes[i]);
-    case DType::kUint8:
-      return static_cast<uint8_t>(tensor.bytes[i]);
-    default: {
-      int32_t whole = 0;
-      std::memcpy(&whole, tensor.bytes.data() + i * sizeof(whole), sizeof(whole));
-      return whole;
-    }
-  }
+  if (tensor.dtype == DType::kInt8) return static_cast<int8_t>(tensor.bytes[i]);
+  if (tensor.dtype == DType::kUint8) return static_cast<uint8_t>(tensor.bytes[i]);
+  SWIZZLE_CHECK(tensor.dtype == DType::kInt32);
+  int32_t whole = 0;
+  std::memcpy(&whole, tensor.bytes.data() + i * sizeof(whole), sizeof(whole));
+  return whole;
 }
 
 bool IsWholeType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUint8 || dtype == DType::kInt32; }

@@ -121,9 +121,16 @@ Bytes ContentsInPlace(const InferTensorContents& contents, DType dtype) {
       return BytesOf(contents.fp32_contents());
     case DType::kFloat64:
       return BytesOf(contents.fp64_contents());
-    default:
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kString:
       return {};
   }
+  return {};
 }
 
 bool NeedsConversion(DType dtype) {
@@ -141,9 +148,20 @@ std::optional<std::string> ConvertedContents(const InferTensorContents& contents
       return Narrowed<uint8_t>(contents.uint_contents());
     case DType::kUint16:
       return Narrowed<uint16_t>(contents.uint_contents());
-    default:
+    case DType::kString:
       return SerializedStrings(contents.bytes_contents());
+    case DType::kBool:
+    case DType::kUint32:
+    case DType::kUint64:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBFloat16:
+      break;  // these need none
   }
+  return std::nullopt;
 }
 
 }  // namespace swizzle

@@ -25,9 +25,10 @@ std::span<const QuadCost> CostsOf(QuadKind kind) {
       return kVectorQuads;
     case QuadKind::kBlocks:
       return kBlockQuads;
-    default:
-      return kRowQuads;
+    case QuadKind::kRows:
+      break;
   }
+  return kRowQuads;
 }
 
 double ClocksOf(const ByteWeight& weight, const QuadCost& cost) {

@@ -153,9 +153,13 @@ class Nest {
       case Layout::kNhwc:
         return starts(at, kPitchAlignment) && starts(value.channels, kPitchAlignment) &&
                starts(list_.slots[whole].value.channels, kPitchAlignment);
-      default:  // whatever the batch
-        return starts(at * kPositionUnit, kBufferAlignment);
+      case Layout::kPanels:
+      case Layout::kRows:
+      case Layout::kFullPanels:
+      case Layout::kBatched:
+        break;
     }
+    return starts(at * kPositionUnit, kBufferAlignment);  // whatever the batch
   }
 
   int64_t BatchOf(int slot) const { return list_.slots[slot].value.WithBatch(size_).batch; }
