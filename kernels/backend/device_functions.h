@@ -30,7 +30,7 @@ struct StridedCopy {
   void* to = nullptr;
 };
 
-// What is made of one element of each input (model_loader/semantics/element_functions.h says of most what exactly).
+// What is made of one element of each input (point_functions.h says what exactly).
 enum class PointOp : uint8_t {
   // Of one. kCopy converts types.
   kCopy,

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <vector>
+
+#include "kernels/backend/point_functions.h"
 
 namespace swizzle::reference {
 namespace {
@@ -35,135 +36,24 @@ int64_t OffsetOf(int rank, const StridedDims& index, const StridedDims& strides)
   return offset;
 }
 
-template <typename T>
-T ElementAt(const void* data, DType dtype, int64_t i) {
-  if (dtype == DType::kFloat32) return static_cast<T>(static_cast<const float*>(data)[i]);
-  if (dtype == DType::kInt64) return static_cast<T>(static_cast<const int64_t*>(data)[i]);
-  if (dtype == DType::kInt32) return static_cast<T>(static_cast<const int32_t*>(data)[i]);
-  return static_cast<T>(static_cast<const uint8_t*>(data)[i]);
-}
-
-template <typename T>
-void PutElement(T value, void* data, DType dtype, int64_t i) {
-  if (dtype == DType::kFloat32) {
-    static_cast<float*>(data)[i] = static_cast<float>(value);
-  } else if (dtype == DType::kInt64) {
-    static_cast<int64_t*>(data)[i] = static_cast<int64_t>(value);
-  } else if (dtype == DType::kInt32) {
-    static_cast<int32_t*>(data)[i] = static_cast<int32_t>(value);
-  } else {
-    static_cast<uint8_t*>(data)[i] = dtype == DType::kBool ? value != 0 : static_cast<uint8_t>(value);
-  }
-}
-
-double RealOfOne(const Pointwise& call, double x) {
-  switch (call.op) {
-    case PointOp::kFloor:
-      return std::floor(x);
-    case PointOp::kCeil:
-      return std::ceil(x);
-    case PointOp::kExp:
-      return std::exp(x);
-    case PointOp::kLog:
-      return std::log(x);
-    case PointOp::kSqrt:
-      return std::sqrt(x);
-    case PointOp::kReciprocal:
-      return 1 / x;
-    case PointOp::kErf:
-      return std::erf(x);
-    case PointOp::kSin:
-      return std::sin(x);
-    case PointOp::kCos:
-      return std::cos(x);
-    case PointOp::kTanh:
-      return std::tanh(x);
-    case PointOp::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case PointOp::kSoftplus:
-      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-    case PointOp::kGelu:
-      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
-    case PointOp::kGeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case PointOp::kLeakyRelu:
-      return x < 0 ? call.alpha * x : x;
-    case PointOp::kElu:
-      return x < 0 ? call.alpha * std::expm1(x) : x;
-    case PointOp::kHardSigmoid:
-      return std::clamp<double>(call.alpha * x + call.beta, 0, 1);
-    case PointOp::kClip:
-      return x > call.beta ? call.beta : std::max<double>(x, std::min(call.alpha, call.beta));
-    default:
-      return x;
-  }
-}
-
-template <typename T>
-T OfOne(const Pointwise& call, T x) {
-  switch (call.op) {
-    case PointOp::kAbs:
-      return x < 0 ? -x : x;
-    case PointOp::kNeg:
-      return -x;
-    case PointOp::kRelu:
-      return x < 0 ? T(0) : x;
-    case PointOp::kNot:
-      return x == 0;
-    default:
-      return call.integers ? x : static_cast<T>(RealOfOne(call, static_cast<double>(x)));
-  }
-}
-
-template <typename T>
-T OfTwo(PointOp op, T x, T y) {
-  switch (op) {
-    case PointOp::kAdd:
-      return x + y;
-    case PointOp::kSub:
-      return x - y;
-    case PointOp::kMul:
-      return x * y;
-    case PointOp::kDiv:
-      if constexpr (std::is_integral_v<T>) return y == 0 ? 0 : x / y;
-      return x / y;
-    case PointOp::kPow:
-      return static_cast<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
-    case PointOp::kMax:
-      return std::max(x, y);
-    case PointOp::kMin:
-      return std::min(x, y);
-    case PointOp::kPRelu:
-      return x < 0 ? x * y : x;
-    case PointOp::kEqual:
-      return x == y;
-    case PointOp::kGreater:
-      return x > y;
-    case PointOp::kGreaterOrEqual:
-      return x >= y;
-    case PointOp::kLess:
-      return x < y;
-    case PointOp::kLessOrEqual:
-      return x <= y;
-    case PointOp::kAnd:
-      return x != 0 && y != 0;
-    default:
-      return x != 0 || y != 0;
-  }
-}
-
-template <typename T>
-void MapElements(const Pointwise& call) {
+// Computed in Wide, with results of T.
+template <typename T, typename Wide, int kInputs>
+void MapInputs(const Pointwise& call) {
   ForEachIndex(call.rank, call.dims, [&](int64_t position, const StridedDims& index) {
-    T x[3] = {};
-    for (int k = 0; k < InputsOf(call.op); ++k) {
+    Wide x[kInputs];
+    for (int k = 0; k < kInputs; ++k) {
       const Pointwise::Input& input = call.inputs[k];
-      x[k] = ElementAt<T>(input.data, input.dtype, OffsetOf(call.rank, index, input.strides));
+      x[k] = PointAt<Wide>(input.data, input.dtype, OffsetOf(call.rank, index, input.strides));
     }
-    const int inputs = InputsOf(call.op);
-    const T y = inputs == 1 ? OfOne(call, x[0]) : inputs == 2 ? OfTwo(call.op, x[0], x[1]) : x[0] != 0 ? x[1] : x[2];
-    PutElement(y, call.output, call.output_dtype, position);
+    const auto y = static_cast<T>(PointOf(call.op, call.alpha, call.beta, x));
+    PutPoint(y, call.output, call.output_dtype, position);
   });
+}
+template <typename T, typename Wide>
+void MapElements(const Pointwise& call) {
+  const int inputs = InputsOf(call.op);
+  if (inputs == 1) return MapInputs<T, Wide, 1>(call);
+  inputs == 2 ? MapInputs<T, Wide, 2>(call) : MapInputs<T, Wide, 3>(call);
 }
 
 template <typename T>
@@ -192,9 +82,9 @@ void HostFunctions::Copy(const StridedCopy& call, Stream&) const {
 
 void HostFunctions::Map(const Pointwise& call, Stream&) const {
   if (call.integers) {
-    MapElements<int64_t>(call);
+    MapElements<int64_t, int64_t>(call);
   } else {
-    MapElements<float>(call);
+    MapElements<float, double>(call);
   }
 }
 
@@ -288,7 +178,7 @@ void HostFunctions::Pick(const Picks& call, Stream&) const {
   auto* to = static_cast<std::byte*>(call.to);
   for (int64_t i = 0; i < call.outer; ++i) {
     for (int64_t j = 0; j < call.count; ++j, to += call.piece_bytes) {
-      auto index = ElementAt<int64_t>(call.indices, call.index_dtype, j);
+      auto index = PointAt<int64_t>(call.indices, call.index_dtype, j);
       if (index < 0) index += call.size;
       if (index < 0 || index >= call.size) {
         *call.bad = call.mark;

@@ -4,9 +4,9 @@
 #include <optional>
 #include <type_traits>
 
+#include "kernels/operator/element_functions.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
-#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {
@@ -141,7 +141,7 @@ T FlooredRemainder(T x, T y) {
 template <typename T>
 T Power(T x, double exponent) {
   if constexpr (std::is_floating_point_v<T>) {
-    return exponent == 2.0 ? x * x : static_cast<T>(std::pow(x, static_cast<T>(exponent)));
+    return elementwise::kPow(x, static_cast<T>(exponent));
   } else {
     if (exponent < 0 || exponent != std::floor(exponent)) {
       const double value = std::pow(static_cast<double>(x), exponent);
@@ -232,8 +232,7 @@ StatusOr<Array> PRelu(Call& call) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, SharedShape(x, slope));
   if (shape != x.shape) return InvalidArgument("the slope does not broadcast to the input");
-  return CombineTwo<void>(call, x, slope,
-                          []<typename T>(T v, T s) -> T { return v < T(0) ? elementwise::kMul(s, v) : v; });
+  return CombineTwo<void>(call, x, slope, elementwise::kPRelu);
 }
 
 StatusOr<Array> Equal(Call& call) { return Compare(call, elementwise::kEqual); }

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <type_traits>
 
+#include "kernels/operator/element_functions.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/rows.h"
 #include "model_loader/semantics/axes.h"
-#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {

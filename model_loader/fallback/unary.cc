@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "kernels/cpu/elementwise/function.h"
+#include "kernels/operator/element_functions.h"
 #include "model_loader/fallback/operators.h"
-#include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/functions.h"
 
@@ -71,11 +71,6 @@ StatusOr<Array> Test(Call& call, const Function& function) {
   return y;
 }
 
-template <typename T>
-T SoftplusOf(T x) {
-  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-}
-
 }  // namespace
 
 StatusOr<Array> Identity(Call& call) { return call.In(0); }
@@ -109,28 +104,18 @@ StatusOr<Array> Sign(Call& call) {
 
 StatusOr<Array> Relu(Call& call) { return MapNumber(call, elementwise::kRelu); }
 
-StatusOr<Array> Floor(Call& call) {
-  return MapReal(call, [](auto x) { return std::floor(x); });
-}
-StatusOr<Array> Ceil(Call& call) {
-  return MapReal(call, [](auto x) { return std::ceil(x); });
-}
+StatusOr<Array> Floor(Call& call) { return MapReal(call, elementwise::kFloor); }
+StatusOr<Array> Ceil(Call& call) { return MapReal(call, elementwise::kCeil); }
 StatusOr<Array> Round(Call& call) {
   return MapReal(call, [](auto x) { return std::nearbyint(x); });
 }
 StatusOr<Array> Exp(Call& call) { return MapReal(call, elementwise::kExp); }
-StatusOr<Array> Log(Call& call) {
-  return MapReal(call, [](auto x) { return std::log(x); });
-}
+StatusOr<Array> Log(Call& call) { return MapReal(call, elementwise::kLog); }
 StatusOr<Array> Sqrt(Call& call) { return MapReal(call, elementwise::kSqrt); }
 StatusOr<Array> Reciprocal(Call& call) { return MapReal(call, elementwise::kReciprocal); }
 StatusOr<Array> Erf(Call& call) { return MapReal(call, elementwise::kErf); }
-StatusOr<Array> Sin(Call& call) {
-  return MapReal(call, [](auto x) { return std::sin(x); });
-}
-StatusOr<Array> Cos(Call& call) {
-  return MapReal(call, [](auto x) { return std::cos(x); });
-}
+StatusOr<Array> Sin(Call& call) { return MapReal(call, elementwise::kSin); }
+StatusOr<Array> Cos(Call& call) { return MapReal(call, elementwise::kCos); }
 StatusOr<Array> Tan(Call& call) {
   return MapReal(call, [](auto x) { return std::tan(x); });
 }
@@ -160,14 +145,12 @@ StatusOr<Array> Atanh(Call& call) {
   return MapReal(call, [](auto x) { return std::atanh(x); });
 }
 StatusOr<Array> Sigmoid(Call& call) { return MapReal(call, {FunctionKind::kSigmoid}, elementwise::kSigmoid); }
-StatusOr<Array> Softplus(Call& call) {
-  return MapReal(call, [](auto x) { return SoftplusOf(x); });
-}
+StatusOr<Array> Softplus(Call& call) { return MapReal(call, elementwise::kSoftplus); }
 StatusOr<Array> Softsign(Call& call) {
   return MapReal(call, [](auto x) { return x / (1 + std::fabs(x)); });
 }
 StatusOr<Array> Mish(Call& call) {
-  return MapReal(call, [](auto x) { return x * std::tanh(SoftplusOf(x)); });
+  return MapReal(call, [](auto x) { return x * std::tanh(elementwise::kSoftplus(x)); });
 }
 
 StatusOr<Array> Gelu(Call& call) {
@@ -178,7 +161,7 @@ StatusOr<Array> Gelu(Call& call) {
 
 StatusOr<Array> LeakyRelu(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 0.01f));
-  return MapReal(call, [alpha](auto x) { return x < 0 ? alpha * x : x; });
+  return MapReal(call, [alpha](auto x) { return elementwise::kLeakyRelu(x, alpha); });
 }
 
 StatusOr<Array> ThresholdedRelu(Call& call) {
@@ -188,7 +171,7 @@ StatusOr<Array> ThresholdedRelu(Call& call) {
 
 StatusOr<Array> Elu(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 1.0f));
-  return MapReal(call, [alpha](auto x) { return x < 0 ? alpha * std::expm1(x) : x; });
+  return MapReal(call, [alpha](auto x) { return elementwise::kElu(x, alpha); });
 }
 
 StatusOr<Array> Celu(Call& call) {
@@ -205,7 +188,7 @@ StatusOr<Array> Selu(Call& call) {
 StatusOr<Array> HardSigmoid(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const float alpha, call.Float("alpha", 0.2f));
   SWIZZLE_ASSIGN_OR_RETURN(const float beta, call.Float("beta", 0.5f));
-  return MapReal(call, [alpha, beta]<typename T>(T x) { return std::clamp(T(alpha * x + beta), T(0), T(1)); });
+  return MapReal(call, [=](auto x) { return elementwise::kHardSigmoid(x, alpha, beta); });
 }
 
 StatusOr<Array> HardSwish(Call& call) {

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/operator/element_functions.h"
 #include "model_loader/fallback/operators.h"
 #include "model_loader/fallback/strided.h"
-#include "model_loader/semantics/element_functions.h"
 
 namespace swizzle::fallback {
 namespace {

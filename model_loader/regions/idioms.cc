@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/operator/element_functions.h"
 #include "model_loader/regions/survey.h"
 #include "model_loader/semantics/axes.h"
-#include "model_loader/semantics/element_functions.h"
 #include "model_loader/semantics/functions.h"
 #include "model_loader/semantics/given_axes.h"
 #include "model_loader/semantics/point_function.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "model_loader/semantics/element_functions.h"
+#include "kernels/operator/element_functions.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/functions.h"
@@ -50,7 +50,7 @@ constexpr NamedPointFunction kFunctions[] = {
     One("Neg", elementwise::kNeg),
     One("Not", elementwise::kNot),
     Two("Or", elementwise::kOr),
-    {"Pow", 2, [](Inputs x) { return std::pow(x[0], x[1]); }},
+    Two("Pow", elementwise::kPow),
     One("Reciprocal", elementwise::kReciprocal),
     One("Relu", elementwise::kRelu),
     One("Sigmoid", elementwise::kSigmoid),
@@ -116,18 +116,9 @@ double SampleAt(std::span<const double> samples, double x) {
 }  // namespace
 
 double Rounded(double value, DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return static_cast<float>(value);
-    case DType::kFloat16:
-    case DType::kBFloat16:
-    case DType::kFloat64:
-      return value;
-    case DType::kBool:
-      return value != 0.0 ? 1.0 : 0.0;
-    default:
-      return std::trunc(value);
-  }
+  if (dtype == DType::kFloat32) return static_cast<float>(value);
+  if (dtype == DType::kBool) return value != 0.0 ? 1.0 : 0.0;
+  return IsFloating(dtype) ? value : std::trunc(value);
 }
 
 DType PointFunctionType(const Node& node, DType dtype) {

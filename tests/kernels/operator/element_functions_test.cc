@@ -1,4 +1,4 @@
-#include "model_loader/semantics/element_functions.h"
+#include "kernels/operator/element_functions.h"
 
 #include <cmath>
 #include <limits>
@@ -51,6 +51,26 @@ TEST(ElementFunctionsTest, Logic) {
   EXPECT_TRUE(kOr(0, 3));
   EXPECT_FALSE(kXor(2, 3));
   EXPECT_TRUE(kNot(0));
+}
+
+TEST(ElementFunctionsTest, ActivationsAreThoseOfOnnx) {
+  EXPECT_EQ(kLeakyRelu(-2.0f, 0.25f), -0.5f);
+  EXPECT_EQ(kLeakyRelu(2.0f, 0.25f), 2.0f);
+  EXPECT_EQ(kPRelu(-2.0f, 3.0f), -6.0f);
+  EXPECT_EQ(kPRelu(int64_t{-2}, int64_t{3}), -6);
+  EXPECT_NEAR(kElu(-1.0, 2.0f), 2 * (std::exp(-1.0) - 1), 1e-12);
+  EXPECT_EQ(kHardSigmoid(1.0f, 0.25f, 0.5f), 0.75f);
+  EXPECT_EQ(kHardSigmoid(9.0f, 0.25f, 0.5f), 1.0f);
+  EXPECT_EQ(kHardSigmoid(-9.0f, 0.25f, 0.5f), 0.0f);
+  EXPECT_TRUE(std::isnan(kHardSigmoid(kNan, 0.25f, 0.5f)));
+  EXPECT_NEAR(kSoftplus(0.0), std::log(2.0), 1e-12);
+  EXPECT_EQ(kSoftplus(1000.0f), 1000.0f);
+  EXPECT_NEAR(kSigmoid(2.0), 0.8807970779778823, 1e-12);
+  EXPECT_NEAR(kSilu(2.0), 2 * 0.8807970779778823, 1e-12);
+  EXPECT_NEAR(kGelu(1.0), 0.8413447460685429, 1e-12);
+  EXPECT_NEAR(kGeluTanh(1.0), 0.8411919906082768, 1e-12);
+  EXPECT_EQ(kPow(-3.0f, 2.0f), 9.0f);
+  EXPECT_EQ(kPow(2.0f, -1.0f), 0.5f);
 }
 
 }  // namespace
