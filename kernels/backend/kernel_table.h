@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "kernels/backend/kernel_args.h"
+#include "kernels/backend/numerics.h"
 #include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
 #include "kernels/format/format.h"
@@ -63,11 +64,7 @@ struct Kernel {
   bool (*writes_pitched)(const Problem&) = nullptr;
   // What the rows of one kernel that is compiled for several instruction sets have in common; empty where it is not.
   std::string_view family = {};
-  // What not every plan may do:
-  bool rounds_to_tf32 = false;      // FP32 factors; its types are FP32
-  bool rounds_to_bytes = false;     // operands that the model has no scales for
-  bool rounds_to_bfloat16 = false;  // FP32 factors, where whole numbers made them; its types are FP32
-  bool splits_to_halves = false;    // FP32 factors, and sums them as tensor cores do; its types are FP32
+  Numerics numerics = Numerics::kOfTypes;  // which not every plan may have
   // How long it takes goes by where the first input is zero. A candidate only where calibration data told
   // (Problem::input_zeros), and chosen only by times measured with such zeros.
   bool skips_input_zeros = false;
@@ -92,8 +89,8 @@ inline Problem AsRowSolves(const Kernel& kernel, Problem problem) {
 }
 
 // Tables write rows down in place; this adds to one what few have.
-constexpr Kernel RoundingToTf32(Kernel kernel) {
-  kernel.rounds_to_tf32 = true;
+constexpr Kernel Computing(Numerics numerics, Kernel kernel) {
+  kernel.numerics = numerics;
   return kernel;
 }
 constexpr Kernel Pitched(Kernel kernel, bool (*takes)(const Problem&)) {
@@ -101,20 +98,8 @@ constexpr Kernel Pitched(Kernel kernel, bool (*takes)(const Problem&)) {
   return kernel;
 }
 constexpr Kernel Pitched(Kernel kernel) { return Pitched(kernel, kernel.accepts); }
-constexpr Kernel RoundingToBytes(Kernel kernel) {
-  kernel.rounds_to_bytes = true;
-  return kernel;
-}
-constexpr Kernel RoundingToBfloat16(Kernel kernel) {
-  kernel.rounds_to_bfloat16 = true;
-  return kernel;
-}
 constexpr Kernel SkippingInputZeros(Kernel kernel) {
   kernel.skips_input_zeros = true;
-  return kernel;
-}
-constexpr Kernel SplittingToHalves(Kernel kernel) {
-  kernel.splits_to_halves = true;
   return kernel;
 }
 

@@ -21,8 +21,18 @@ inline constexpr std::array kPrecisions = {Precision::kFloat32, Precision::kFloa
 
 // The type of activations and weights.
 constexpr DType TypeOf(Precision precision) {
-  if (precision == Precision::kFloat16 || precision == Precision::kInt8) return DType::kFloat16;
-  return precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
+  switch (precision) {
+    case Precision::kFloat16:
+    case Precision::kInt8:
+      return DType::kFloat16;
+    case Precision::kBFloat16:
+      return DType::kBFloat16;
+    case Precision::kFloat32:
+    case Precision::kTf32:
+    case Precision::kFloat16x3:
+      break;
+  }
+  return DType::kFloat32;
 }
 
 // Whether an activation so stored is in FP32 where the precision has a narrower type for its layout.

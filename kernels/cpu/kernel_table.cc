@@ -329,7 +329,8 @@ constexpr auto kRows = Join(
     // Before the others, for plans that measure nothing.
     LibraryRow<"attention_panels_f32_avx512bf16">(
         {Op::kAttention, Format::kNone, kPanels, kPanels}, kAvx512 | kAvx512Bf16,
-        RoundingToBfloat16({.accepts = AcceptsAll, .workspace_bytes = AttentionBfloat16WorkspaceBytes}),
+        Computing(Numerics::kBfloat16Factors,
+                  {.accepts = AcceptsAll, .workspace_bytes = AttentionBfloat16WorkspaceBytes}),
         AttentionBfloat16),
     LibraryRow<"attention_panels_bf16_avx512bf16", kBf16>(
         {Op::kAttention, Format::kNone, kPanels, kPanels}, kAvx512 | kAvx512Bf16,

@@ -144,7 +144,7 @@ template <RowText kStem, RowText kLibrary>
 constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctionPointer run,
                          RunFunctionPointer run_tf32) {
   return Join(Row<kStem + "_f32_" + kLibrary>(shape, kF32, kAnySm, common, run),
-              Row<kStem + "_tf32_" + kLibrary>(shape, kF32, kSm80, RoundingToTf32(common), run_tf32),
+              Row<kStem + "_tf32_" + kLibrary>(shape, kF32, kSm80, Computing(Numerics::kTf32Factors, common), run_tf32),
               HalfRows<kStem, kLibrary>(shape, common, run));
 }
 
@@ -152,9 +152,10 @@ constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctio
 template <RowText kStem>
 constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
   const RowShape shape = {op, weights, kNhwc, kNhwc};
-  return Join(Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, RoundingToTf32(common), AttendMma<kF32>),
-              Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
-              Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
+  return Join(
+      Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, Computing(Numerics::kTf32Factors, common), AttendMma<kF32>),
+      Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
+      Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
 }
 
 template <RowText kStem, Layout kLayout>
@@ -414,7 +415,8 @@ constexpr auto kRows = Join(
                                                                     []<DType>() { return &RunFusedAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "parts_sm80", kF32, kF16>(kPatternShape, kSm80, kAttentionInParts,
                                                                     []<DType>() { return &RunAttentionInParts; }),
-    Rows<"sparse_attention_nhwc_pattern", "bytes_sm80", kF16>(kPatternShape, kSm80, RoundingToBytes(kByteAttention),
+    Rows<"sparse_attention_nhwc_pattern", "bytes_sm80", kF16>(kPatternShape, kSm80,
+                                                              Computing(Numerics::kOperandsAsBytes, kByteAttention),
                                                               []<DType>() { return &RunByteAttention; }),
     AttentionMmaRows<"sparse_attention_nhwc_dense">(
         Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),

@@ -16,8 +16,18 @@ struct Tolerance {
 };
 
 Tolerance ToleranceOf(const Kernel& kernel) {
-  if (kernel.rounds_to_bytes) return {3e-2, 3e-2, 6e-8};
-  if (kernel.rounds_to_bfloat16) return {4.1e-3, 4.1e-3, 1e-37};  // attention_bfloat16.h
+  switch (kernel.numerics) {
+    case Numerics::kOperandsAsBytes:
+      return {3e-2, 3e-2, 6e-8};
+    case Numerics::kBfloat16Factors:
+      return {4.1e-3, 4.1e-3, 1e-37};  // attention_bfloat16.h
+    case Numerics::kSplitFactors:
+      return {3e-5, 5e-6, 1e-37};  // tensor cores cut what they add off: sums of hundreds of products are up to 1.1e-5
+    case Numerics::kTf32Factors:
+      return {1e-4, 5e-6, 1e-37};
+    case Numerics::kOfTypes:
+      break;
+  }
   return VisitHalfOr(
       PrecisionOf(kernel),
       [&]<DType kHalf>() {
@@ -25,9 +35,7 @@ Tolerance ToleranceOf(const Kernel& kernel) {
         if constexpr (kHalf == DType::kBFloat16) return Tolerance{1.6e-2, 1.6e-2, 1e-37};
       },
       [&] {
-        // Tensor cores cut what they add off: sums of hundreds of halves' products are up to 1.1e-5 off.
-        if (kernel.splits_to_halves) return Tolerance{3e-5, 5e-6, 1e-37};
-        return Tolerance{kernel.rounds_to_tf32 ? 1e-4 : 1e-5, 5e-6, 1e-37};
+        return Tolerance{1e-5, 5e-6, 1e-37};
       });
 }
 

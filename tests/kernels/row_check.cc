@@ -38,8 +38,8 @@ float Rounded(float value, DType dtype) {
 
 // As an operand of the row: one that rounds to TF32 or bfloat16 gets what has its bits of mantissa already.
 float Rounded(float value, DType dtype, const Kernel& kernel) {
-  if (kernel.rounds_to_bfloat16) dtype = DType::kBFloat16;
-  if (kernel.rounds_to_tf32) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
+  if (kernel.numerics == Numerics::kBfloat16Factors) dtype = DType::kBFloat16;
+  if (kernel.numerics == Numerics::kTf32Factors) return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~0x1fffu);
   return Rounded(value, dtype);
 }
 

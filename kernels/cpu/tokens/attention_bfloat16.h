@@ -1,6 +1,6 @@
 // Attention of packed token sequences over kPanels in FP32, whose products are of factors rounded to bfloat16, with
 // AVX512_BF16: row attention_panels_f32_avx512bf16. For plans in which these factors come of whole numbers of eight
-// bits anyway (Kernel::rounds_to_bfloat16). Row attention_panels_bf16_avx512bf16, for plans in BF16, runs this on
+// bits anyway (Numerics::kBfloat16Factors). Row attention_panels_bf16_avx512bf16, for plans in BF16, runs this on
 // widened operands (widened.h).
 //
 // As attention.h has it: queries lie in lanes, keys and values are broadcast, and the softmax goes by a reference that

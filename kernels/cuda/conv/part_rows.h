@@ -18,8 +18,9 @@ inline bool AcceptsAll(const Problem&) { return true; }
 template <RowText kStem, RowText kTarget>
 constexpr std::array<Kernel, 1> RowOf(Format weights, Layout layout, uint32_t features, const Kernel& common,
                                       RunFunctionPointer run) {
-  return {MakeRow<kStem + "_f16x3_" + kTarget>(
-      SplittingToHalves(common), KeyOf({Op::kConv, weights, layout, layout}, kDtype, kDtype), features, run)};
+  return {MakeRow<kStem + "_f16x3_" + kTarget>(Computing(Numerics::kSplitFactors, common),
+                                               KeyOf({Op::kConv, weights, layout, layout}, kDtype, kDtype), features,
+                                               run)};
 }
 
 // Tiles of kWidth columns in kRows.

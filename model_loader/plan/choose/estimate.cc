@@ -54,9 +54,17 @@ double WorkspaceMicroseconds(const Kernel& kernel, const Problem& problem, const
 }  // namespace
 
 const Throughput& PlanThroughput::For(const Kernel& kernel) const {
-  if (kernel.splits_to_halves) return split;
-  if (kernel.rounds_to_tf32 || TypeOf(precision) != DType::kFloat32) return plan;
-  return single;
+  switch (kernel.numerics) {
+    case Numerics::kSplitFactors:
+      return split;
+    case Numerics::kTf32Factors:
+      return plan;
+    case Numerics::kOfTypes:
+    case Numerics::kBfloat16Factors:
+    case Numerics::kOperandsAsBytes:
+      break;
+  }
+  return TypeOf(precision) != DType::kFloat32 ? plan : single;
 }
 
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const WeightShape* weight,

@@ -90,13 +90,6 @@ bool ReadsWholeNumbers(const Network& network, const Layer& layer) {
   });
 }
 
-bool MayRoundAs(Precision precision, const Kernel& kernel) {
-  const bool is_tf32 = precision == Precision::kTf32;
-  return (is_tf32 || !kernel.rounds_to_tf32) &&
-         (is_tf32 || precision == Precision::kFloat16x3 || !kernel.splits_to_halves) &&
-         (precision == Precision::kInt8 || !kernel.rounds_to_bytes);
-}
-
 const Weight* WeightOf(const Network& network, const Layer& layer) {
   return layer.weight < 0 ? nullptr : &network.weights[layer.weight];
 }
@@ -108,8 +101,8 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
   const Problem problem = LayerProblem(network, layer, 1, settings.threads);
   for (const Kernel* kernel : WidestCandidates(backend, problem, WeightOf(network, layer), settings.precision)) {
     if (dense_only && IsSparse(kernel->key.weights)) continue;
-    if (!MayRoundAs(settings.precision, *kernel)) continue;
-    if (kernel->rounds_to_bfloat16 && !ReadsWholeNumbers(network, layer)) continue;
+    if (!Allows(settings.precision, kernel->numerics)) continue;
+    if (kernel->numerics == Numerics::kBfloat16Factors && !ReadsWholeNumbers(network, layer)) continue;
     if (kernel->key.output.pooled && !FeedsPooling(network, layer)) continue;
     candidates.push_back({.kernel = kernel, .input = kernel->key.input, .output = kernel->key.output});
   }

@@ -18,11 +18,8 @@ StatusOr<std::vector<Candidate>> LayerRows(const Backend& backend, const Network
                                            RunSettings settings, bool dense_only);
 
 // Whether all that the layer reads carries the eight bits of whole numbers and no more: it may be stored as such, or is
-// made by products of such. Rows may then round it to bfloat16, which has as many (Kernel::rounds_to_bfloat16).
+// made by products of such. Rows may then round it to bfloat16, which has as many (Numerics::kBfloat16Factors).
 bool ReadsWholeNumbers(const Network& network, const Layer& layer);
-
-// Whether a plan in this precision may round as the row does, whatever the layer reads.
-bool MayRoundAs(Precision precision, const Kernel& kernel);
 
 // What devices may choose among. Where the model has no scales for a layer's input, so that bytes are the row's own
 // (whole_numbers/position_weight.h), those in real numbers are as good a choice, but for plans in INT8. Then, and where

@@ -280,9 +280,10 @@ TEST_F(CudaEdgesTest, ProductsOfHalvesAreNearlyThoseOfSingles) {
             Run(*kernel, solved, packed.get(), Turned(x, kPositions, solved.from.layout, false));
         const double error = LargestError(Turned(results, kPositions, solved.to.layout, true), expected, kPositions);
         RecordProperty(Concat(kernel->name, has_signs ? "_signed_" : "_positive_", depth), Concat(error));
-        if (!kernel->splits_to_halves && !kernel->rounds_to_tf32) continue;
-        EXPECT_LT(error, kernel->rounds_to_tf32 ? 2e-3 : most) << kernel->name << ", depth " << depth;
-        rows += kernel->splits_to_halves ? 1 : 0;
+        const bool splits = kernel->numerics == Numerics::kSplitFactors;
+        if (!splits && kernel->numerics != Numerics::kTf32Factors) continue;
+        EXPECT_LT(error, splits ? most : 2e-3) << kernel->name << ", depth " << depth;
+        rows += splits ? 1 : 0;
       }
       EXPECT_GT(rows, 0) << depth;
     }

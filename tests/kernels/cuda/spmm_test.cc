@@ -186,7 +186,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
                                residual.empty() ? residual : InRows(residual, problem.output));
     const auto expected = reference::Solve(problem, &weight, {input, residual});
     ExpectClose(reference::FromLayout(output, problem.output, Layout::kRows), expected, problem,
-                kernel.splits_to_halves);
+                kernel.numerics == Numerics::kSplitFactors);
   }
 
   // What a row of the kernel table makes of these, in kRows; an empty residual is none.
@@ -211,7 +211,7 @@ class SpmmTest : public testing::TestWithParam<DType> {
   }
 
   bool HasRowsOfParts() const {
-    return std::ranges::any_of(kernels_, [](const Kernel* kernel) { return kernel->splits_to_halves; });
+    return std::ranges::find(kernels_, Numerics::kSplitFactors, &Kernel::numerics) != kernels_.end();
   }
 
   Gpu* gpu_ = nullptr;

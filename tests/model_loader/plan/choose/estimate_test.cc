@@ -138,7 +138,7 @@ TEST(EstimateTest, ExactRowsReachNoMoreWhereOthersMayRound) {
   const auto rate = [](const PlanThroughput& plan, const Kernel& kernel) {
     return plan.For(kernel).dense_multiply_adds;
   };
-  const Kernel exact{}, tf32 = RoundingToTf32({}), split = SplittingToHalves({});
+  const Kernel exact{}, tf32 = Computing(Numerics::kTf32Factors, {}), split = Computing(Numerics::kSplitFactors, {});
   const double single = throughput(Precision::kFloat32).dense_multiply_adds;
   EXPECT_DOUBLE_EQ(rate(of(Precision::kTf32), exact), single);
   EXPECT_DOUBLE_EQ(rate(of(Precision::kFloat16x3), exact), single);

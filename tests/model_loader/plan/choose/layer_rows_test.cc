@@ -19,12 +19,12 @@ Candidate In(Layout layout, DType dtype, bool rounds_less) {
 }
 
 TEST(LayerRowsTest, OnlyPlansWhosePrecisionAllowsItRoundFactors) {
-  const Kernel exact, tf32 = RoundingToTf32({}), halves = SplittingToHalves({}), bytes = RoundingToBytes({});
   for (const Precision precision : kPrecisions) {
-    EXPECT_TRUE(MayRoundAs(precision, exact));
-    EXPECT_EQ(MayRoundAs(precision, tf32), precision == Precision::kTf32);
-    EXPECT_EQ(MayRoundAs(precision, halves), precision == Precision::kFloat16x3 || precision == Precision::kTf32);
-    EXPECT_EQ(MayRoundAs(precision, bytes), precision == Precision::kInt8);
+    EXPECT_TRUE(Allows(precision, Kernel().numerics));
+    EXPECT_EQ(Allows(precision, Numerics::kTf32Factors), precision == Precision::kTf32);
+    EXPECT_EQ(Allows(precision, Numerics::kSplitFactors),
+              precision == Precision::kFloat16x3 || precision == Precision::kTf32);
+    EXPECT_EQ(Allows(precision, Numerics::kOperandsAsBytes), precision == Precision::kInt8);
   }
 }
 
@@ -36,7 +36,7 @@ bool MayRoundToBfloat16(Network& network) {
   const FakeBackend backend(cpu::KernelTable(), ~0u);
   const auto rows = LayerRows(backend, network, AttentionOf(network), {1, Precision::kFloat32}, /*dense_only=*/false);
   EXPECT_TRUE(rows.ok());
-  const auto rounds = [](const Candidate& row) { return row.kernel->rounds_to_bfloat16; };
+  const auto rounds = [](const Candidate& row) { return row.kernel->numerics == Numerics::kBfloat16Factors; };
   EXPECT_FALSE(std::ranges::all_of(*rows, rounds));
   return std::ranges::any_of(*rows, rounds);
 }
