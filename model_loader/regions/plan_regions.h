@@ -70,8 +70,8 @@ struct RegionalProgram {
   StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(Backend& host, int threads,
                                                                const fallback::Limits& limits = {},
                                                                StepGate* gate = nullptr) const;
-  // What it holds of weights where it runs: those of regions as kernels do, and constants of what is between them, which
-  // the host keeps in any case.
+  // What it holds of weights where it runs: those of regions as kernels do, and constants of what is between them,
+  // which the host keeps in any case.
   int64_t weight_bytes() const;
 };
 
