@@ -39,7 +39,7 @@ std::string Version();
 struct Options {
   std::string device = "cpu";      // "cpu", "cuda", "cuda:1", or "auto": a GPU where there is one; of several the first
   int threads = 0;                 // for all runs at a time together; 0: all that the process may use
-  std::string precision = "FP32";  // on the CPU "BF16", too; on GPUs "FP16X3", "TF32", "FP16", "INT8"; in any case
+  std::string precision = "FP32";  // or "BF16"; on GPUs "FP16X3", "TF32", "FP16" or "INT8", too; in any case
   int64_t max_batch = 64;          // rows computed together; what has more is run in parts
   int concurrency = 1;             // runs at a time, each with its share of the threads; others wait for their turn
 

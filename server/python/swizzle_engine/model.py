@@ -30,7 +30,7 @@ class Model:
 
         device: 'cpu', or, with the package swizzle-engine-cuda, 'cuda', 'cuda:1', or 'auto': a GPU where there is one.
         threads: for all runs at a time; 0: all that the process may use.
-        precision: 'fp32', on the CPU 'bf16', too; on GPUs 'fp16x3', 'tf32', 'fp16', 'int8'.
+        precision: 'fp32' or 'bf16'; on GPUs 'fp16x3', 'tf32', 'fp16' or 'int8', too.
         max_batch: rows that are computed together; what has more is computed in parts.
         tuning_budget: for how many seconds kernels may be measured to choose among them, while nothing runs or, with
             tune_now, before this returns. Without, they are chosen by estimates.
