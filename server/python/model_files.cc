@@ -23,6 +23,25 @@ std::filesystem::path PathOf(nb::handle given) {
   return std::string(bytes.c_str(), bytes.size());
 }
 
+// An option's value.
+template <typename T>
+T Take(const nb::kwargs& given, const char* name, std::string_view needed) {
+  const nb::object value = given[name];
+  T taken;
+  if (!nb::try_cast(value, taken)) {
+    const nb::str text = nb::repr(value);
+    Raise(PyExc_TypeError,
+          "option '" + std::string(name) + "' is " + text.c_str() + "; " + std::string(needed) + " is needed");
+  }
+  return taken;
+}
+
+std::string TakeText(const nb::kwargs& given, const char* name) { return Take<std::string>(given, name, "a str"); }
+
+std::vector<std::string> TakeSkipped(const nb::kwargs& given) {
+  return Take<std::vector<std::string>>(given, "skip", "a list of str");
+}
+
 // Passes lines on to Python, and keeps what is raised there.
 class Listener {
  public:
@@ -73,27 +92,27 @@ Options FilesOf(const nb::bytes& model, const nb::bytes& output, const nb::kwarg
 
 nb::str Prune(const nb::bytes& model, const nb::bytes& output, const nb::kwargs& given) {
   auto options = FilesOf<engine::PruneOptions>(model, output, given);
-  options.sparsity = nb::cast<double>(given["sparsity"]);
-  options.method = nb::cast<std::string>(given["method"]);
-  options.pattern = nb::cast<std::string>(given["pattern"]);
-  options.vector_rows = nb::cast<int64_t>(given["vector_rows"]);
+  options.sparsity = Take<double>(given, "sparsity", "a number");
+  options.method = TakeText(given, "method");
+  options.pattern = TakeText(given, "pattern");
+  options.vector_rows = Take<int64_t>(given, "vector_rows", "a whole number");
   options.scores = PathOf(given["scores"]);
-  options.skip = nb::cast<std::vector<std::string>>(given["skip"]);
+  options.skip = TakeSkipped(given);
   return Call(&engine::Prune, std::move(options), given);
 }
 
 nb::str Quantize(const nb::bytes& model, const nb::bytes& output, const nb::kwargs& given) {
   auto options = FilesOf<engine::QuantizeOptions>(model, output, given);
-  options.observer = nb::cast<std::string>(given["observer"]);
-  options.skip = nb::cast<std::vector<std::string>>(given["skip"]);
-  options.threads = nb::cast<int>(given["threads"]);
+  options.observer = TakeText(given, "observer");
+  options.skip = TakeSkipped(given);
+  options.threads = Take<int>(given, "threads", "a whole number");
   return Call(&engine::Quantize, std::move(options), given);
 }
 
 nb::str Pack(const nb::bytes& model, const nb::bytes& output, const nb::kwargs& given) {
   auto options = FilesOf<engine::PackOptions>(model, output, given);
-  options.format = nb::cast<std::string>(given["format"]);
-  options.threads = nb::cast<int>(given["threads"]);
+  options.format = TakeText(given, "format");
+  options.threads = Take<int>(given, "threads", "a whole number");
   return Call(&engine::Pack, std::move(options), given);
 }
 

@@ -186,7 +186,7 @@ def test_files_are_made_of_others(tmp_path):
     said = run_python(PRELUDE + '''
 pruned, packed = sys.argv[2:]
 lines = []
-print(swizzle_engine.prune(path, pruned, sparsity=0.75, skip=['classifier*'], progress=lines.append))
+print(swizzle_engine.prune(path, pruned, sparsity=0.75, skip='classifier*', progress=lines.append))
 assert lines and all(isinstance(line, str) for line in lines)
 print(swizzle_engine.pack(pruned, packed))
 first, second = (answer(swizzle_engine.Model(each)) for each in (pruned, packed))
@@ -195,14 +195,33 @@ arrays = {info.name: images for info in swizzle_engine.Model(path).inputs}
 numpy.savez(packed + '.npz', **arrays)
 print(swizzle_engine.quantize(path, packed + '.onnx', calibration=packed + '.npz', progress=lines.append))
 assert answer(swizzle_engine.Model(packed + '.onnx')).shape == first.shape
-try:
-    swizzle_engine.prune(path, pruned, sparsity=1.5)
-except ValueError as error:
-    assert 'sparsity' in str(error), error
-else:
-    sys.exit('a sparsity of 1.5 was taken')
 ''', SHIPPED / f'{DENSE}.onnx', pruned, packed)
     assert said.stderr == '' and pruned.exists() and packed.exists()
+
+
+def test_wrong_options_are_named_as_in_python(tmp_path):
+    said = run_python(PRELUDE + '''
+made = sys.argv[2]
+for function, options in ((swizzle_engine.prune, {'sparsity': 1.5}), (swizzle_engine.prune, {'sparsity': '0.5'}),
+                          (swizzle_engine.prune, {'sparsity': 0.5, 'vector_rows': 2.5}),
+                          (swizzle_engine.prune, {'sparsity': 0.5, 'skip': [3]}),
+                          (swizzle_engine.quantize, {'observer': None}), (swizzle_engine.quantize, {}),
+                          (swizzle_engine.pack, {'threads': -1}), (swizzle_engine.pack, {'threads': 'all'})):
+    try:
+        function(path, made, **options)
+        sys.exit(f'{function} took {options}')
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__, str(error).removeprefix(path + ': '))
+''', SHIPPED / f'{DENSE}.onnx', tmp_path / 'made.swz')
+    assert said.stdout.splitlines() == [
+        "ValueError option 'sparsity': '1.5' is not from 0 to 1; of 90 % it is 0.9",
+        "TypeError option 'sparsity' is '0.5'; a number is needed",
+        "TypeError option 'vector_rows' is 2.5; a whole number is needed",
+        "TypeError option 'skip' is [3]; a list of str is needed",
+        "TypeError option 'observer' is None; a str is needed",
+        "ValueError a convolutional model needs option 'calibration'",
+        "ValueError option 'threads': -1 is no number from 0 to 1024",
+        "TypeError option 'threads' is 'all'; a whole number is needed"]
 
 
 def test_importing_loads_little():

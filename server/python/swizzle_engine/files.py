@@ -25,7 +25,7 @@ def prune(model: Path, output: Path, *, sparsity: float, method: str = 'magnitud
     """
     return _engine.prune(os.fsencode(model), os.fsencode(output), sparsity=sparsity, method=method, pattern=pattern,
                          vector_rows=vector_rows, scores=os.fsencode(scores), calibration=os.fsencode(calibration),
-                         skip=list(skip), progress=progress)
+                         skip=_patterns(skip), progress=progress)
 
 
 def quantize(model: Path, output: Path, *, calibration: Path = '', observer: str = 'minmax', skip: Sequence[str] = (),
@@ -36,7 +36,7 @@ def quantize(model: Path, output: Path, *, calibration: Path = '', observer: str
     observer: how ranges are chosen: 'minmax', 'percentile' or 'mse'.
     """
     return _engine.quantize(os.fsencode(model), os.fsencode(output), calibration=os.fsencode(calibration),
-                            observer=observer, skip=list(skip), threads=threads, progress=progress)
+                            observer=observer, skip=_patterns(skip), threads=threads, progress=progress)
 
 
 def pack(model: Path, output: Path, *, format: str = 'auto', calibration: Path = '', threads: int = 0,
@@ -47,3 +47,8 @@ def pack(model: Path, output: Path, *, format: str = 'auto', calibration: Path =
     """
     return _engine.pack(os.fsencode(model), os.fsencode(output), format=format, calibration=os.fsencode(calibration),
                         threads=threads, progress=progress)
+
+
+def _patterns(skip: Sequence[str]) -> list[str]:
+    """One pattern is not the list of its letters."""
+    return [skip] if isinstance(skip, str) else list(skip)

@@ -22,8 +22,10 @@ namespace {
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 template <typename T>
@@ -261,12 +263,30 @@ TEST_F(EngineTest, PrunesQuantisesAndPacks) {
   ASSERT_THAT(outputs, IsOk());
   EXPECT_THAT(Elements<float>((*outputs)[0]), ElementsAre(8, 10, 12));
   EXPECT_THAT(Prune({.model = file, .output = folder_ / "p.onnx", .sparsity = 2}),
-              IsError(StatusCode::kInvalidArgument, "--sparsity: '2' is not from 0 to 1"));
-  EXPECT_THAT(Prune({.model = file, .output = folder_ / "p.onnx", .sparsity = 0.5, .method = "least"}),
-              IsError(StatusCode::kInvalidArgument, "--method"));
-  EXPECT_THAT(Pack({.model = file, .output = folder_ / "p.onnx"}), IsError(StatusCode::kInvalidArgument, ".swz"));
-  EXPECT_THAT(Quantize({.model = file, .output = folder_ / "q.onnx"}),
-              IsError(StatusCode::kInvalidArgument, "calibration"));
+              IsError(StatusCode::kInvalidArgument, "option 'sparsity': '2' is not from 0 to 1"));
+}
+
+TEST_F(EngineTest, MessagesNameOptionsAndNoFlags) {
+  const auto file = Linear(), output = folder_ / "made.onnx";
+  EXPECT_THAT(Prune({.model = file, .output = output, .sparsity = 0.5, .method = "least"}),
+              IsError(StatusCode::kInvalidArgument, "option 'method': least not in {"));
+  EXPECT_THAT(
+      Prune({.model = file, .output = output, .sparsity = 0.5, .vector_rows = 32}),
+      IsError(StatusCode::kInvalidArgument, "option 'vector_rows': does nothing with method=magnitude; it is for"));
+  EXPECT_THAT(Pack({.model = file, .output = output}),
+              IsError(StatusCode::kInvalidArgument, "option 'output': '" + output.string() + "' does not end in .swz"));
+  EXPECT_THAT(Quantize({.model = file, .output = output}),
+              IsError(StatusCode::kInvalidArgument, "needs option 'calibration'"));
+  const auto all = Prune({.model = file, .output = output, .sparsity = 1});
+  ASSERT_THAT(all, IsOk());
+  EXPECT_THAT(*all,
+              AllOf(HasSubstr("leave such layers out with option 'skip', or prune less"), Not(HasSubstr("--skip"))));
+}
+
+TEST_F(EngineTest, MessagesLeaveNamesOfFilesAlone) {
+  const auto file = folder_ / "my--skip --outer" / "model.onnx";
+  EXPECT_THAT(Prune({.model = file, .output = folder_ / "made.onnx", .sparsity = 0.5}),
+              IsError(StatusCode::kNotFound, "my--skip --outer"));
 }
 
 TEST_F(EngineTest, VersionsAreTheProjects) {
