@@ -33,7 +33,7 @@ def make_no_driver(folder):
 
 
 def make_libraries(folder):
-    """NVIDIA's libraries, where pip puts them in `folder`. They have what CUDA's own, which a machine may know, have not."""
+    """NVIDIA's libraries where pip puts them in `folder`. They have what CUDA's own lack, which a machine may know."""
     return [_compile(folder / name, f'void StandIn{number}(void) {{}}', f'-Wl,-soname,{name.rpartition("/")[2]}')
             for number, name in enumerate(LIBRARIES)]
 

@@ -1,8 +1,8 @@
 """Where the CUDA module is: in the package swizzle_engine_cuda, which pip install swizzle-engine-cuda brings.
 
 It is found, not imported. The variable of the environment that names the module's file comes first, in this process and
-in programs. The module finds NVIDIA's libraries in wheels that lie beside it. Those of wheels elsewhere on Python's path,
-which an environment with --system-site-packages sees, are found here.
+in programs. The module finds NVIDIA's libraries in wheels that lie beside it. Those of wheels elsewhere on Python's
+path, which an environment with --system-site-packages sees, are found here.
 """
 
 import ctypes
