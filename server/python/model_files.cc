@@ -27,7 +27,7 @@ std::filesystem::path PathOf(nb::handle given) {
 template <typename T>
 T Take(const nb::kwargs& given, const char* name, std::string_view needed) {
   const nb::object value = given[name];
-  T taken;
+  T taken{};
   if (!nb::try_cast(value, taken)) {
     const nb::str text = nb::repr(value);
     Raise(PyExc_TypeError,
