@@ -128,18 +128,17 @@ Result Expanded(const BatchNode& node) {
   return is_new ? Result({rank - from_end, rank, (*target)[*place]}) : std::nullopt;
 }
 
-// As many rows as before are all of them: where the walk knows the dimension to be the same, Slice takes it whole.
+// The rows have to be taken whole, and nothing else may be cut by what varies.
 Result Sliced(const BatchNode& node) {
   const auto slice = SliceOf(node);
   const Result result = AsBefore(node);
   if (!slice) return std::nullopt;
   for (size_t i = 0; i < slice->axes.size(); ++i) {
-    constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
     const SymbolicInt &start = slice->starts[i], &end = slice->ends[i];
-    const bool of_rows = slice->axes[i] == static_cast<int64_t>(result->axis);
-    const bool takes_all =
-        slice->steps[i] == 1 && start.Is(0) && (end == *result->size || end.Number().value_or(0) >= kBeyond);
-    if (of_rows ? !takes_all : node.Varies(start) || node.Varies(end)) return std::nullopt;
+    const bool is_right = slice->axes[i] == static_cast<int64_t>(result->axis)
+                              ? TakesAll(*result->size, start, end, slice->steps[i])
+                              : !node.Varies(start) && !node.Varies(end);
+    if (!is_right) return std::nullopt;
   }
   return result;
 }

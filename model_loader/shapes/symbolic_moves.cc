@@ -122,9 +122,8 @@ Result Unsqueezed(const SymbolicNode& node, Symbols&) {
 
 SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step,
                 Symbols& symbols) {
-  constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
   const auto from = start.Number(), to = end.Number(), of = size.Number();
-  if (step == 1 && start.Is(0) && (end == size || to.value_or(0) >= kBeyond)) return size;
+  if (TakesAll(size, start, end, step)) return size;
   if (of && from && to) {
     const auto range = ClampSlice(*from, *to, step, *of);
     if (range.ok()) return range->count;
@@ -293,6 +292,11 @@ std::optional<SliceArguments<SymbolicInt>> SliceOf(const SymbolicNode& node) {
   if (node.ShapeOf(0) == nullptr) return std::nullopt;
   auto slice = SliceArgumentsOf(node.node(), static_cast<int64_t>(node.ShapeOf(0)->size()), Source{node});
   return slice.ok() ? std::optional(*std::move(slice)) : std::nullopt;
+}
+
+bool TakesAll(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step) {
+  constexpr int64_t kBeyond = (int64_t{1} << 31) - 1;  // more than any size is
+  return step == 1 && start.Is(0) && (end == size || end.Number().value_or(0) >= kBeyond);
 }
 
 std::optional<std::vector<SymbolicInt>> PadsOf(const SymbolicNode& node) {

@@ -132,6 +132,8 @@ std::optional<SymbolicElements> ResultElements(const SymbolicNode& node, Symbols
 
 // What Slice is told; nothing where that, or the rank of what it slices, is not known.
 std::optional<SliceArguments<SymbolicInt>> SliceOf(const SymbolicNode& node);
+// Whether a slice from `start` to `end` is certainly the whole of a dimension.
+bool TakesAll(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step);
 // What Pad adds before all dimensions, and then behind all of them; nothing likewise.
 std::optional<std::vector<SymbolicInt>> PadsOf(const SymbolicNode& node);
 // The scales of Resize or Upsample, one for each dimension, where they are constant and alone say how large the result
