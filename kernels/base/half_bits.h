@@ -21,7 +21,7 @@ inline float FloatOfHalfBits(uint16_t bits) {
   return kHalf == DType::kFloat16 ? FloatOfHalf(bits) : FloatOfBfloat16(bits);
 }
 
-// Those of the number nearest to `value`, and the number that has them. REQUIRES: `dtype` is a half.
+// HalfBits makes the bits of the nearest number; FloatOfHalfBits undoes it. REQUIRES: `dtype` is a half.
 inline uint16_t HalfBits(float value, DType dtype) {
   return VisitHalf(dtype, [&]<DType kHalf>() { return HalfBits<kHalf>(value); });
 }

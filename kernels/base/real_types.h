@@ -49,7 +49,7 @@ SWIZZLE_ON_DEVICES_TOO constexpr auto VisitHalf(DType dtype, const Visit& visit)
   return VisitHalfOr(dtype, visit, []() -> Made { SWIZZLE_NOT_REACHED("dtype is a half"); });
 }
 
-// The same where it may be FP32, too.
+// VisitReal takes FP32, too.
 SWIZZLE_CALLS_ANY
 template <typename Visit>
 SWIZZLE_ON_DEVICES_TOO constexpr auto VisitReal(DType dtype, const Visit& visit) {
@@ -57,7 +57,7 @@ SWIZZLE_ON_DEVICES_TOO constexpr auto VisitReal(DType dtype, const Visit& visit)
   return VisitHalf(dtype, visit);
 }
 
-// The same where it is FP32 or FP16.
+// VisitFloat32Or16 takes FP32 and FP16, and aborts at any other type.
 template <typename Visit>
 auto VisitFloat32Or16(DType dtype, const Visit& visit) {
   if (dtype == DType::kFloat32) return visit.template operator()<DType::kFloat32>();

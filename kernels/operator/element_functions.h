@@ -95,7 +95,7 @@ SWIZZLE_ON_DEVICES_TOO T WithinBounds(T x, Bound<T> low, Bound<T> high) {
   };                                                               \
   inline constexpr Name k##Name
 
-// Of one number.
+// These take one number.
 
 SWIZZLE_ELEMENT_FUNCTION(Copy, typename, (T x), x);
 SWIZZLE_ELEMENT_FUNCTION(Abs, typename, (T x), MagnitudeOf(x));
@@ -105,7 +105,7 @@ SWIZZLE_ELEMENT_FUNCTION(IsNaN, typename, (T x), IsNotANumber(x));
 SWIZZLE_ELEMENT_FUNCTION(Not, typename, (T x), x == 0);
 SWIZZLE_ELEMENT_FUNCTION(Clip, typename, (T x, Bound<T> low, Bound<T> high), WithinBounds(x, low, high));
 
-// Of one real number.
+// These take one real number.
 
 SWIZZLE_ELEMENT_FUNCTION(Floor, std::floating_point, (T x), std::floor(x));
 SWIZZLE_ELEMENT_FUNCTION(Ceil, std::floating_point, (T x), std::ceil(x));
@@ -130,7 +130,7 @@ SWIZZLE_ELEMENT_FUNCTION(Elu, std::floating_point, (T x, float alpha), x < 0 ? a
 SWIZZLE_ELEMENT_FUNCTION(HardSigmoid, std::floating_point, (T x, float alpha, float beta),
                          WithinBounds<T>(beta + alpha * x, 0, 1));
 
-// Of two numbers.
+// These take two numbers.
 
 SWIZZLE_ELEMENT_FUNCTION(Add, typename, (T x, T y), SumOf(x, y));
 SWIZZLE_ELEMENT_FUNCTION(Sub, typename, (T x, T y), DifferenceOf(x, y));

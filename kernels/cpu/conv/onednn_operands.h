@@ -22,14 +22,14 @@ class OnednnOperands {
     dnnl::memory::desc of;
   };
 
-  // Those that have no elements are left out of calls.
+  // Calls leave out operands that have no elements.
   explicit OnednnOperands(std::vector<Operand> operands) : operands_(std::move(operands)) {}
 
   // Runs the primitive with the operands, in their order, at these places. Throws what oneDNN does.
   void Execute(const dnnl::primitive& primitive, std::span<const void* const> places) const;
 
  private:
-  // Of one call at a time.
+  // One call at a time has these.
   struct Objects {
     std::vector<dnnl::memory> memory;        // by operand; null where it is left out
     std::vector<dnnl_exec_arg_t> arguments;  // those that are not
