@@ -101,7 +101,8 @@ class Server {
   void StartSampling(const SamplingOptions& options);
   void StartUpkeep();
   void PublishLife();
-  void EndGreedyConnections();
+  // Of those with too many calls open where these are counted; of those that cancel too many.
+  void EndGreedyConnections(bool counts_calls);
   void EndSlowSenders();
   ClientLoad LoadOfClients(const MemoryTrim& trim) const;
 

@@ -1,5 +1,7 @@
 // How a server looks after itself, again and again: for clients that take too much, memory to give back, and whether it
 // lives.
+#include <utility>
+
 #include "kernels/cpu/runtime/start_threads.h"
 #include "kernels/measure/loop_clock.h"
 #include "server/memory/memory_trim.h"
@@ -19,6 +21,25 @@ namespace {
 constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterval = absl::Milliseconds(10);
 constexpr int kGreedRest = 9;
 
+// Of connections on which nothing comes no new calls are open once gRPC has read what had come, and to ask it how many
+// there are costs more than all else that an idle server does.
+class GreedPace {
+ public:
+  // Whether calls are to be counted, as often as something may have come, and else as often as upkeep is.
+  bool CountsCalls(Instant now, const ConnectionAcceptor::Activity& activity) {
+    if (std::exchange(seen_, activity) != activity || !activity.is_counted) changed_ = now;
+    if (now - changed_ >= kReadIn && now - counted_ < kUpkeepInterval) return false;
+    counted_ = now;
+    return true;
+  }
+
+ private:
+  static constexpr absl::Duration kReadIn = absl::Milliseconds(100);
+
+  ConnectionAcceptor::Activity seen_;
+  Instant changed_, counted_;
+};
+
 }  // namespace
 
 void Server::StartUpkeep() {
@@ -34,21 +55,24 @@ void Server::StartUpkeep() {
     call_watch_->Look();
     PublishLife();
   });
-  greed_watch_ = std::make_unique<Periodic>(kGreedInterval, [this, next = Instant(), unhurried = Instant()]() mutable {
-    const Instant start = Clock::Real().Now();
-    if (start < next) return;
-    const absl::Duration computed = ThreadTime();
-    EndGreedyConnections();
-    if (slow_senders_->IsUrgent(grpc_->ReceivedBytes()) || start >= unhurried) {
-      EndSlowSenders();
-      unhurried = start + kUpkeepInterval;
-    }
-    next = Clock::Real().Now() + (ThreadTime() - computed) * kGreedRest;
-  });
+  greed_watch_ = std::make_unique<Periodic>(
+      kGreedInterval, [this, pace = GreedPace(), next = Instant(), unhurried = Instant()]() mutable {
+        if (!grpc_->AwaitConnection()) return;
+        const Instant start = Clock::Real().Now();
+        if (start < next) return;
+        const absl::Duration computed = ThreadTime();
+        const ConnectionAcceptor::Activity activity = grpc_->activity();
+        EndGreedyConnections(pace.CountsCalls(start, activity));
+        if (slow_senders_->IsUrgent(activity.received) || start >= unhurried) {
+          EndSlowSenders();
+          unhurried = start + kUpkeepInterval;
+        }
+        next = Clock::Real().Now() + (ThreadTime() - computed) * kGreedRest;
+      });
 }
 
-void Server::EndGreedyConnections() {
-  std::vector<std::string> peers = streams_.FindGreedy();
+void Server::EndGreedyConnections(bool counts_calls) {
+  std::vector<std::string> peers = counts_calls ? streams_.FindGreedy() : std::vector<std::string>();
   for (std::string& peer : service_->TakeGreedyPeers()) peers.push_back(std::move(peer));
   for (const std::string& peer : peers) {
     if (!grpc_->EndConnection(peer)) continue;  // what it had open is still being thrown away

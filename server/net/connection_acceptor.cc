@@ -96,6 +96,11 @@ void ConnectionAcceptor::Stop() {
   const uint64_t one = 1;
   SWIZZLE_CHECK(write(stop_.get(), &one, sizeof(one)) == sizeof(one));
   thread_.join();
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    changed_.SignalAll();
+  }
   socket_ = ListeningSocket();
 }
 
@@ -157,6 +162,7 @@ void ConnectionAcceptor::Take(FileDescriptor connection) {
     const MutexLock lock(mutex_);
     const Instant now = Clock::Real().Now();
     open_.push_back({connection.get(), InodeOf(connection.get()), PeerOf(connection.get()), now, now});
+    if (open_.size() == 1) changed_.SignalAll();
   }
   ++accepted_;
   take_(connection.Release());
@@ -249,14 +255,22 @@ ConnectionAcceptor::Traffic ConnectionAcceptor::TrafficOf(const std::string& pee
   return {static_cast<int64_t>(info.tcpi_bytes_received), static_cast<int64_t>(info.tcpi_bytes_acked)};
 }
 
-int64_t ConnectionAcceptor::ReceivedBytes() const {
+ConnectionAcceptor::Activity ConnectionAcceptor::activity() const {
   const MutexLock lock(mutex_);
-  int64_t bytes = 0;
+  Activity now = {.accepted = accepted_};
   for (const Connection& known : open_) {
     if (InodeOf(known.descriptor) != known.inode) continue;
-    bytes += static_cast<int64_t>(InfoOf(known.descriptor).tcpi_bytes_received);
+    ++now.open;
+    now.received += static_cast<int64_t>(InfoOf(known.descriptor).tcpi_bytes_received);
+    now.is_counted = now.is_counted && !known.peer.starts_with("unix");
   }
-  return bytes;
+  return now;
+}
+
+bool ConnectionAcceptor::AwaitConnection() const {
+  const MutexLock lock(mutex_);
+  while (open_.empty() && !stopped_) changed_.Wait(mutex_);
+  return !open_.empty();
 }
 
 int64_t RaiseFileLimit() {

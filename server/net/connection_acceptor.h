@@ -67,8 +67,18 @@ class ConnectionAcceptor {
   };
   // What came and went on the connection with this other end; nothing where there is none.
   Traffic TrafficOf(const std::string& peer) const;
-  // What has come on all connections that there are now.
-  int64_t ReceivedBytes() const;
+  // Of all connections that there are now. As long as it stays the same, nothing has come from any client.
+  struct Activity {
+    int64_t received = 0;  // bytes, read or not
+    int64_t accepted = 0;  // since the start
+    int64_t open = 0;
+    bool is_counted = true;  // of Unix sockets no bytes are
+    bool operator==(const Activity&) const = default;
+  };
+  Activity activity() const;
+  // Waits until there is a connection, perhaps one that was closed within a second before. False once no more are
+  // accepted, and there is none.
+  bool AwaitConnection() const;
 
   // Whether connections can still be accepted.
   bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
@@ -101,7 +111,9 @@ class ConnectionAcceptor {
   const std::function<void(int)> take_;
   const std::function<void(const Closed&)> closed_;  // may be null
   mutable Mutex mutex_;
+  mutable CondVar changed_;  // of what AwaitConnection waits for
   std::vector<Connection> open_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int64_t> accepted_ = 0, refused_limit_ = 0, refused_files_ = 0, ended_ = 0;
   std::atomic<bool> accepting_ = true;
   std::thread thread_;  // last: it uses all of the above

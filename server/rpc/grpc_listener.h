@@ -48,7 +48,8 @@ class GrpcListener {
   bool EndConnection(const std::string& peer);
   // What has come on it, and on all that there are now.
   ConnectionAcceptor::Traffic TrafficOf(const std::string& peer) const;
-  int64_t ReceivedBytes() const { return acceptor_->ReceivedBytes(); }
+  ConnectionAcceptor::Activity activity() const { return acceptor_->activity(); }
+  bool AwaitConnection() const { return acceptor_->AwaitConnection(); }
   // When a connection was accepted, by its other end as gRPC calls it; nothing where there is none.
   std::optional<Instant> Accepted(const std::string& peer) const;
   bool accepting() const { return acceptor_->accepting(); }

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 
 import grpc
 import numpy
@@ -302,6 +303,24 @@ def test_resident_memory_of_a_packed_model(start, repository, tmp_path, record_t
     used = resident_bytes(server.process)
     record_testsuite_property('resident_bytes', f'{loaded} loaded, {used} used')
     assert loaded <= used <= report['stored_bytes'] + report['arena_bytes'] + (64 << 20)
+
+
+def wakings(server):
+    """How often the server's threads have begun to wait, all together."""
+    counts = (path.read_text() for path in pathlib.Path(f'/proc/{server.process.pid}/task').glob('*/status'))
+    return sum(int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', text, re.MULTILINE)[1]) for text in counts)
+
+
+def test_an_idle_server_sleeps(start, repository):
+    server = start(repository.identity())
+    with grpc.insecure_channel(server.grpc) as channel:
+        assert health_check(channel) == SERVING
+    wait_until(lambda: server.metric('swizzle_connections') == 0, 30, 'the end of the connection')
+    before = wakings(server)
+    time.sleep(2)
+    assert wakings(server) - before < 100, 'what looks every ten milliseconds comes to 200 alone'
+    with grpc.insecure_channel(server.grpc) as channel:
+        assert health_check(channel) == SERVING
 
 
 def pinned_threads(server):

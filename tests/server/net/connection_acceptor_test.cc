@@ -173,6 +173,37 @@ TEST_F(ConnectionAcceptorTest, EndsAllAfterWhatWasWritten) {
   EXPECT_EQ(acceptor_->CountOpen(), 0);
 }
 
+TEST_F(ConnectionAcceptorTest, WaitsForAConnectionUntilItStops) {
+  Start(10);
+  FileDescriptor client;
+  std::thread connects([&] { client = Connect(); });
+  EXPECT_TRUE(acceptor_->AwaitConnection());
+  connects.join();
+  EXPECT_TRUE(acceptor_->AwaitConnection()) << "it is still there";
+  acceptor_ = nullptr;
+
+  Start(10);
+  std::thread stops([&] { acceptor_->Stop(); });
+  EXPECT_FALSE(acceptor_->AwaitConnection());
+  stops.join();
+}
+
+TEST_F(ConnectionAcceptorTest, ShowsWhetherAnythingComes) {
+  Start(10);
+  const FileDescriptor first = Connect();
+  Await([&] { return taken() == 1; });
+  const ConnectionAcceptor::Activity quiet = acceptor_->activity();
+  EXPECT_EQ(quiet.open, 1);
+  EXPECT_TRUE(quiet.is_counted);
+  EXPECT_EQ(acceptor_->activity(), quiet);
+  ASSERT_EQ(send(first.get(), "x", 1, 0), 1);
+  AwaitBytes(taken_.front());
+  EXPECT_EQ(acceptor_->activity().received, quiet.received + 1);
+  const FileDescriptor second = Connect();
+  Await([&] { return taken() == 2; });
+  EXPECT_NE(acceptor_->activity(), quiet);
+}
+
 TEST_F(ConnectionAcceptorTest, ClosesItsPortWhenItStops) {
   Start(10);
   acceptor_->Stop();
