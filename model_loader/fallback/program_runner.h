@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_FALLBACK_PROGRAM_RUNNER_H_
 #define SWIZZLE_MODEL_LOADER_FALLBACK_PROGRAM_RUNNER_H_
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>
@@ -12,11 +13,24 @@
 
 namespace swizzle::fallback {
 
+// A tensor whose elements lie in pieces, one after the other. Refers to them.
+struct TensorPieces {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::vector<std::span<const std::byte>> pieces;
+  // All lie in memory that DeviceBackend::AllocateHost gave, and stay as they are until the run has returned.
+  bool is_pinned = false;
+
+  size_t bytes() const;
+};
+
 class ProgramRunner {
  public:
   virtual ~ProgramRunner() = default;
   // As Program::Run; the outputs stand on the host until the next run.
-  virtual StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs) = 0;
+  virtual StatusOr<std::vector<Array>> RunPieces(std::span<const TensorPieces> inputs) = 0;
+  // The same of inputs that are in one piece each.
+  StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs);
   virtual int threads() const = 0;  // of the host's that compute
 };
 
@@ -32,9 +46,7 @@ class HostProgramRunner final : public ProgramRunner {
         supplies_{std::make_shared<BlockRange>(limits.budget, BlockRange::AddressesFor(limits.max_live_bytes)), gate,
                   nullptr, true} {}
 
-  StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs) override {
-    return program_->Run(inputs, *stream_, limits_, nullptr, supplies_);
-  }
+  StatusOr<std::vector<Array>> RunPieces(std::span<const TensorPieces> inputs) override;
   int threads() const override { return stream_->threads(); }
 
  private:
@@ -42,6 +54,7 @@ class HostProgramRunner final : public ProgramRunner {
   const std::unique_ptr<Stream> stream_;
   const Limits limits_;
   const RunSupplies supplies_;
+  std::vector<std::vector<std::byte>> joined_;  // by input: its pieces, where these are several
 };
 
 }  // namespace swizzle::fallback

@@ -1,5 +1,6 @@
 #include "model_loader/offload/pass.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model_loader/fallback/settle.h"
@@ -22,10 +23,11 @@ Array ArrayIn(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape) {
 
 }  // namespace
 
-Pass::Pass(const DeviceProgram& program, ShapeState& state, Streams streams, const fallback::Limits& limits,
-           bool recording, int32_t* bad_index)
+Pass::Pass(const DeviceProgram& program, ShapeState& state, std::span<const InputCopies> copies, Streams streams,
+           const fallback::Limits& limits, bool recording, int32_t* bad_index)
     : program_(program),
       state_(state),
+      copies_(copies),
       streams_(streams),
       recording_(recording),
       bad_index_(bad_index),
@@ -35,13 +37,31 @@ Pass::Pass(const DeviceProgram& program, ShapeState& state, Streams streams, con
       recordable_(program.shapes_follow()) {
   if (!recording) state.used.clear();
   for (const auto& [value, array] : program.program().constants()) At(value).host = array;
-  const Graph& graph = program.program().graph();
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    At(graph.inputs[i]).host = ArrayIn(state.inputs[i], *program.program().inputs()[i].dtype, state.shapes[i]);
+}
+
+// What is recorded reads the memory that its pass took for an input: whoever replays it copies the input there before.
+Status Pass::PlaceInputs() {
+  const std::vector<int>& inputs = program_.program().graph().inputs;
+  if (recording_) state_.direct.assign(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DType dtype = *program_.program().inputs()[i].dtype;
+    if (copies_[i].empty()) {
+      At(inputs[i]).host = ArrayIn(state_.inputs[i], dtype, state_.shapes[i]);
+      continue;
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const Array array, memory_->Allocate(dtype, state_.shapes[i]));
+    At(inputs[i]).device = array;
+    if (recording_) {
+      state_.direct[i] = array.data.get();
+    } else {
+      QueueCopies(copies_[i], array.data.get(), streams_.device);
+    }
   }
+  return {};
 }
 
 Status Pass::Run() {
+  SWIZZLE_RETURN_IF_ERROR(PlaceInputs());
   const std::span<const fallback::Program::Turn> turns = program_.program().turns();
   for (size_t t = 0; t < turns.size(); ++t) {
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns[t]));
@@ -96,6 +116,9 @@ StatusOr<Array> Pass::OnHost(int value, bool moved) {
     return known.host;
   }
   if (recording_) return MakeError(StatusCode::kInternal, "what is recorded reads the device's memory");
+  const std::vector<int>& inputs = program_.program().graph().inputs;
+  const auto input = std::ranges::find(inputs, value);
+  if (input != inputs.end()) returned_.push_back(static_cast<size_t>(input - inputs.begin()));
   SWIZZLE_ASSIGN_OR_RETURN(const Array device, OnDevice(value));
   SWIZZLE_ASSIGN_OR_RETURN(known.host, host_memory_->Allocate(device.dtype, device.shape));
   if (device.bytes() > 0) {

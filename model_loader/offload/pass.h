@@ -18,14 +18,17 @@ class Pass final : private fallback::Device {
     Stream& host;
   };
   // All outlive it. recording: it may only queue work that runs alike each time. bad_index: Device::bad_index.
-  Pass(const DeviceProgram& program, ShapeState& state, Streams streams, const fallback::Limits& limits, bool recording,
-       int32_t* bad_index);
+  // copies: of each input; none is made while recording.
+  Pass(const DeviceProgram& program, ShapeState& state, std::span<const InputCopies> copies, Streams streams,
+       const fallback::Limits& limits, bool recording, int32_t* bad_index);
 
   // Afterwards state.results are the outputs; those that a device made are there when its stream has ended.
   Status Run();
   // Whether all that it did can be recorded.
   bool recordable() const { return recordable_; }
   const Placement& placement() const { return placement_; }
+  // Inputs, by index, that were copied to the device, and then back since a node on the host reads them.
+  const std::vector<size_t>& returned() const { return returned_; }
 
  private:
   struct Value {
@@ -48,6 +51,7 @@ class Pass final : private fallback::Device {
   StatusOr<fallback::Array> OnDevice(int value, bool moved = false);
   StatusOr<fallback::Array> OnHost(int value, bool moved = false);
   StatusOr<fallback::Array> Copied(const fallback::Array& host);
+  Status PlaceInputs();
   Status RunTurn(const fallback::Program::Turn& turn);
   // Whether the part ran there.
   StatusOr<bool> RunPart(const fallback::PartOfProgram& part);
@@ -59,6 +63,7 @@ class Pass final : private fallback::Device {
 
   const DeviceProgram& program_;
   ShapeState& state_;
+  const std::span<const InputCopies> copies_;
   const Streams streams_;
   const bool recording_;
   int32_t* const bad_index_;
@@ -67,6 +72,7 @@ class Pass final : private fallback::Device {
   std::vector<fallback::Array> kept_;   // of the host's, until they are copied
   int node_ = 0, uploads_of_node_ = 0;  // the node that runs
   bool recordable_ = true;
+  std::vector<size_t> returned_;
   Placement placement_;
 };
 

@@ -10,6 +10,7 @@
 namespace swizzle::offload {
 
 using fallback::Array;
+using fallback::TensorPieces;
 
 StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Backend& host, int threads,
                                                const fallback::Limits& limits) {
@@ -22,6 +23,13 @@ StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Bac
 }
 
 Runner::~Runner() { stream_->Synchronize().IgnoreError(); }
+
+void QueueCopies(const InputCopies& copies, std::byte* to, Stream& stream) {
+  for (const auto& piece : copies) {
+    stream.Copy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+}
 
 int64_t FilledRows(int64_t rows) {
   if (rows <= 8) return rows;
@@ -57,30 +65,52 @@ void Runner::GiveUpAllBut(size_t kept) {
   memory_.store->FreeKept();
 }
 
-// What is filled up has the last row's elements, with which nothing can go wrong that does not without them.
-Status Runner::Stage(std::span<const TensorView> inputs, ShapeState& state) {
+// What is filled up has the last rows' elements, with which nothing can go wrong that does not without them.
+Status Runner::StageInput(const TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const {
+  if (staged == nullptr || staged->bytes() < bytes) {
+    SWIZZLE_ASSIGN_OR_RETURN(staged, program_.device().AllocateHost(bytes));
+  }
+  size_t at = 0;
+  for (const auto& piece : input.pieces) {
+    if (!piece.empty()) std::memcpy(staged->data() + at, piece.data(), piece.size());
+    at += piece.size();
+  }
+  const size_t row = at == bytes ? 0 : at / static_cast<size_t>(input.shape[0]);
+  for (; at < bytes; at += row) std::memcpy(staged->data() + at, staged->data() + at - row, row);
+  return {};
+}
+
+Status Runner::Stage(std::span<const TensorPieces> inputs, ShapeState& state) {
   state.inputs.resize(inputs.size());
+  read_on_host_.resize(inputs.size());
+  copies_.assign(inputs.size(), {});
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const size_t given = inputs[i].bytes.size();
-    size_t bytes = given;
-    if (state.shapes[i] != inputs[i].shape) {
-      bytes = given / static_cast<size_t>(inputs[i].shape[0]) * static_cast<size_t>(state.shapes[i][0]);
+    const TensorPieces& input = inputs[i];
+    const size_t given = input.bytes();
+    const bool fills = state.shapes[i] != input.shape;
+    const size_t bytes =
+        fills ? given / static_cast<size_t>(input.shape[0]) * static_cast<size_t>(state.shapes[i][0]) : given;
+    const bool copies =
+        state.recording != nullptr ? state.direct[i] != nullptr : bytes >= kLeastCopied && !read_on_host_[i];
+    if (copies && input.is_pinned && given / input.pieces.size() >= kLeastCopied) {
+      copies_[i] = input.pieces;
+      for (size_t at = given; at < bytes;) {
+        const auto& last = input.pieces.back();
+        copies_[i].push_back(last.first(std::min(last.size(), bytes - at)));
+        at += copies_[i].back().size();
+      }
+      continue;
     }
-    if (state.inputs[i] == nullptr || state.inputs[i]->bytes() < bytes) {
-      SWIZZLE_ASSIGN_OR_RETURN(state.inputs[i], program_.device().AllocateHost(bytes));
-    }
-    std::byte* const to = state.inputs[i]->data();
-    if (given > 0) std::memcpy(to, inputs[i].bytes.data(), given);
-    const size_t row = bytes == given ? 0 : given / static_cast<size_t>(inputs[i].shape[0]);
-    for (size_t at = given; at < bytes; at += row) std::memcpy(to + at, to + given - row, row);
+    SWIZZLE_RETURN_IF_ERROR(StageInput(input, bytes, state.inputs[i]));
+    if (copies) copies_[i] = {std::span(state.inputs[i]->data(), bytes)};
   }
   return {};
 }
 
 // The inputs' shapes, filled up where they may be.
-std::vector<Shape> Runner::RunShapes(std::span<const TensorView> inputs) const {
+std::vector<Shape> Runner::RunShapes(std::span<const TensorPieces> inputs) const {
   std::vector<Shape> shapes;
-  for (const TensorView& input : inputs) shapes.push_back(input.shape);
+  for (const TensorPieces& input : inputs) shapes.push_back(input.shape);
   if (!fills_ || !program_.program().rows_are_independent() || !program_.shapes_follow()) return shapes;
   const int64_t rows = shapes.front().front();
   const auto may_be_filled = [&](const Shape& shape) {
@@ -112,13 +142,14 @@ Status Runner::RunUnrecorded(ShapeState& state) {
   bool recordable = false;
   Status status;
   {
-    Pass pass(program_, state, streams, limits_, false, bad_index);
+    Pass pass(program_, state, copies_, streams, limits_, false, bad_index);
     stream_->Run([&] { status = run(pass); });
     const Status ended = stream_->Synchronize();
     SWIZZLE_RETURN_IF_ERROR(host_stream_->Synchronize());
     SWIZZLE_RETURN_IF_ERROR(status);
     SWIZZLE_RETURN_IF_ERROR(ended);
     placement_ = pass.placement();
+    for (const size_t input : pass.returned()) read_on_host_[input] = true;
     recordable = pass.recordable();
   }
   constexpr int kMostTries = 3;  // the first may lack a block that was taken twice
@@ -129,7 +160,7 @@ Status Runner::RunUnrecorded(ShapeState& state) {
   // The batch has been computed, so a recording that cannot be made fails nothing: the shape goes on unrecorded.
   std::vector<Array> results = state.results;
   StatusOr<std::unique_ptr<Recording>> recording = stream_->Record([&] {
-    Pass pass(program_, state, streams, limits_, true, bad_index);
+    Pass pass(program_, state, copies_, streams, limits_, true, bad_index);
     status = run(pass);
   });
   memory_.blocks->Freeze(false);
@@ -138,26 +169,44 @@ Status Runner::RunUnrecorded(ShapeState& state) {
   return {};
 }
 
-StatusOr<std::vector<Array>> Runner::Run(std::span<const TensorView> inputs) {
+Status Runner::CheckInputs(std::span<const TensorPieces> inputs) const {
   SWIZZLE_CHECK(inputs.size() == program_.program().inputs().size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    SWIZZLE_RETURN_IF_ERROR(program_.program().CheckInput(i, inputs[i]));
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(inputs[i].shape));
-    if (inputs[i].bytes.size() != static_cast<size_t>(elements) * ElementBytes(inputs[i].dtype)) {
-      return InvalidArgument("input '", program_.program().inputs()[i].name, "' has ", inputs[i].bytes.size(),
-                             " bytes for ", ShapeText(inputs[i].shape));
+    const TensorPieces& input = inputs[i];
+    SWIZZLE_RETURN_IF_ERROR(program_.program().CheckInput(i, {input.dtype, input.shape, {}}));
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(input.shape));
+    if (input.bytes() != static_cast<size_t>(elements) * ElementBytes(input.dtype)) {
+      return InvalidArgument("input '", program_.program().inputs()[i].name, "' has ", input.bytes(), " bytes for ",
+                             ShapeText(input.shape));
     }
   }
+  return {};
+}
+
+// It ends only once nothing is queued any more that reads the inputs.
+Status Runner::Replay(const ShapeState& state) {
+  const auto queue = [&] {
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      if (!copies_[i].empty()) QueueCopies(copies_[i], state.direct[i], *stream_);
+    }
+  };
+  if (std::ranges::any_of(copies_, [](const InputCopies& copies) { return !copies.empty(); })) stream_->Run(queue);
+  const Status replayed = state.recording->Replay();
+  const Status ended = stream_->Synchronize();
+  return replayed.ok() ? ended : replayed;
+}
+
+StatusOr<std::vector<Array>> Runner::RunPieces(std::span<const TensorPieces> inputs) {
+  SWIZZLE_RETURN_IF_ERROR(CheckInputs(inputs));
   ShapeState& state = StateFor(RunShapes(inputs));
-  SWIZZLE_RETURN_IF_ERROR(Stage(inputs, state));
   if (const uint64_t version = program_.version(); version != state.version) {
     state.recording = nullptr;
     state.version = version;
     state.tries = 0;
   }
+  SWIZZLE_RETURN_IF_ERROR(Stage(inputs, state));
   if (state.recording != nullptr) {
-    SWIZZLE_RETURN_IF_ERROR(state.recording->Replay());
-    SWIZZLE_RETURN_IF_ERROR(stream_->Synchronize());
+    SWIZZLE_RETURN_IF_ERROR(Replay(state));
   } else {
     Status status = RunUnrecorded(state);
     if (absl::IsResourceExhausted(status) && states_.size() > 1) {

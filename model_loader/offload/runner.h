@@ -18,9 +18,10 @@ namespace swizzle::offload {
 
 // What runs of one set of shapes have in common.
 struct ShapeState {
-  std::vector<Shape> shapes;                                   // of the inputs
-  std::shared_ptr<fallback::BlockStore> memory;                // of all runs, of whatever shapes
-  std::vector<std::shared_ptr<Buffer>> inputs = {};            // staged, in host memory
+  std::vector<Shape> shapes;                         // of the inputs
+  std::shared_ptr<fallback::BlockStore> memory;      // of all runs, of whatever shapes
+  std::vector<std::shared_ptr<Buffer>> inputs = {};  // staged, in host memory; null: none was yet
+  std::vector<std::byte*> direct = {};  // by input, where the recording reads it; null: it copies what is staged
   std::vector<std::shared_ptr<Buffer>> outputs = {};           // null: the value is the host's
   std::vector<fallback::Array> results = {};                   // of the last run, on the host
   std::map<int, fallback::Array> stable = {};                  // values that depend on shapes alone, on the device
@@ -30,6 +31,14 @@ struct ShapeState {
   int tries = 0;                                       // to record it, in this version
   std::unique_ptr<Recording> recording = nullptr;      // null: none yet. Destroyed before what it uses
 };
+
+// Where a run's input is copied to the device from, apart from what is recorded: from pinned memory, piece by piece, or
+// from where it was staged. No pieces: it isn't, and lies on the host until something on the device reads it.
+using InputCopies = std::vector<std::span<const std::byte>>;
+void QueueCopies(const InputCopies& copies, std::byte* to, Stream& stream);
+
+// To queue a copy costs about as much as to move so many bytes on the host: fewer are not worth a copy of their own.
+inline constexpr size_t kLeastCopied = size_t{64} << 10;
 
 // How many rows are run for so many: all sizes up to 8, then four between a power of two and the next.
 int64_t FilledRows(int64_t rows);
@@ -44,7 +53,7 @@ class Runner final : public fallback::ProgramRunner {
                                                 const fallback::Limits& limits);
   ~Runner() override;
 
-  StatusOr<std::vector<fallback::Array>> Run(std::span<const TensorView> inputs) override;
+  StatusOr<std::vector<fallback::Array>> RunPieces(std::span<const fallback::TensorPieces> inputs) override;
   int threads() const override { return 1; }
   // Of the last run that was no replay.
   const Placement& placement() const { return placement_; }
@@ -57,8 +66,12 @@ class Runner final : public fallback::ProgramRunner {
 
   ShapeState& StateFor(std::vector<Shape> shapes);
   void GiveUpAllBut(size_t kept);
-  std::vector<Shape> RunShapes(std::span<const TensorView> inputs) const;
-  Status Stage(std::span<const TensorView> inputs, ShapeState& state);
+  Status CheckInputs(std::span<const fallback::TensorPieces> inputs) const;
+  std::vector<Shape> RunShapes(std::span<const fallback::TensorPieces> inputs) const;
+  // Fills copies_, and stages what is not copied from where it is.
+  Status Stage(std::span<const fallback::TensorPieces> inputs, ShapeState& state);
+  Status StageInput(const fallback::TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const;
+  Status Replay(const ShapeState& state);
   Status RunUnrecorded(ShapeState& state);
   Status CheckIndices() const;
 
@@ -71,7 +84,9 @@ class Runner final : public fallback::ProgramRunner {
   std::list<ShapeState> states_;                     // what ran last comes first
   int64_t held_elements_ = 0;                        // of the inputs that memory was first taken for
   Placement placement_;
-  bool fills_ = true;  // until a run cannot be recorded
+  std::vector<InputCopies> copies_;  // by input, of the run
+  std::vector<bool> read_on_host_;   // by input: it is staged there
+  bool fills_ = true;                // until a run cannot be recorded
 };
 
 }  // namespace swizzle::offload

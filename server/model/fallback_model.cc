@@ -12,9 +12,13 @@
 #include "absl/types/span.h"
 #include "kernels/base/lru_cache.h"
 #include "kernels/base/mutex.h"
+#include "model_loader/offload/runner.h"
+#include "server/model/batch_rows.h"
 #include "server/model/layer_tally.h"
+#include "server/model/pinned_pool.h"
 #include "server/model/plan_model.h"
 #include "server/model/rows_at_once.h"
+#include "server/model/tensor_ports.h"
 
 namespace swizzle {
 namespace {
@@ -22,12 +26,7 @@ namespace {
 using fallback::Array;
 using fallback::Port;
 using fallback::Program;
-
-// Which of the program's ports each tensor of a specification is, by index.
-struct PortMap {
-  std::vector<size_t> inputs;
-  std::vector<size_t> outputs;
-};
+using fallback::TensorPieces;
 
 // A port's dimensions as a specification with this max_batch_size has them.
 Shape SpecDims(const Port& port, int64_t max_batch_size) {
@@ -43,38 +42,11 @@ StatusOr<TensorSpec> SpecOf(const Port& port, const std::string& kind, int64_t m
   return TensorSpec{port.name, *port.dtype, SpecDims(port, max_batch_size)};
 }
 
-// Whether a configured tensor says of its dimensions what the model does; -1 says nothing.
-bool DimsFit(const Shape& expected, const Shape& configured) {
-  if (expected.size() != configured.size()) return false;
-  for (size_t d = 0; d < expected.size(); ++d) {
-    if (expected[d] != -1 && configured[d] != -1 && expected[d] != configured[d]) return false;
-  }
-  return true;
-}
-
-StatusOr<std::vector<size_t>> ResolveTensors(const std::vector<Port>& ports, const std::string& kind,
-                                             const ModelSpec& spec, std::vector<TensorSpec>& tensors) {
-  std::vector<size_t> map;
-  for (TensorSpec& tensor : tensors) {
-    const std::string name = Concat(kind, " '", tensor.name, "' of model '", spec.name, "'");
-    const auto port = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == tensor.name; });
-    if (port == ports.end()) return InvalidArgument(name, " is configured, but the model has none of this name");
-    const size_t index = static_cast<size_t>(port - ports.begin());
-    if (std::find(map.begin(), map.end(), index) != map.end()) return InvalidArgument(name, " is configured twice");
-    if (tensor.dtype != *port->dtype) {
-      return InvalidArgument(name, " is configured as ", DTypeName(tensor.dtype), ", but is ", DTypeName(*port->dtype));
-    }
-    const Shape expected = SpecDims(*port, spec.max_batch_size);
-    if (!DimsFit(expected, tensor.dims)) {
-      return InvalidArgument(name, " is configured with dims ", ShapeText(tensor.dims), ", but with max_batch_size ",
-                             spec.max_batch_size, " it has ", ShapeText(expected));
-    }
-    for (size_t d = 0; d < expected.size(); ++d) {
-      if (tensor.dims[d] == -1) tensor.dims[d] = expected[d];
-    }
-    map.push_back(index);
-  }
-  return map;
+// REQUIRES: types and shapes are declared.
+std::vector<ModelPort> PortsOf(const std::vector<Port>& ports, int64_t max_batch_size) {
+  std::vector<ModelPort> made;
+  for (const Port& port : ports) made.push_back({port.name, *port.dtype, SpecDims(port, max_batch_size)});
+  return made;
 }
 
 StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
@@ -84,14 +56,8 @@ StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
                            "each other (",
                            *program.batch_obstacle(), "): max_batch_size must be 0, not ", spec.max_batch_size);
   }
-  PortMap map;
-  SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(program.inputs(), "input", spec, spec.inputs));
-  SWIZZLE_ASSIGN_OR_RETURN(map.outputs, ResolveTensors(program.outputs(), "output", spec, spec.outputs));
-  if (map.inputs.size() != program.inputs().size()) {
-    return InvalidArgument("model '", spec.name, "' has ", program.inputs().size(), " inputs, but ", map.inputs.size(),
-                           " are configured");
-  }
-  return map;
+  return ResolvePorts(spec, PortsOf(program.inputs(), spec.max_batch_size),
+                      PortsOf(program.outputs(), spec.max_batch_size));
 }
 
 // An error's text, which says where by the names of a node and of those within it, with their operators instead.
@@ -116,68 +82,116 @@ uint64_t ShapeClass(std::span<const TensorView> inputs) {
   return hash;
 }
 
+bool HasFreeDims(const ModelSpec& spec) {
+  return std::ranges::any_of(
+      spec.inputs, [](const TensorSpec& input) { return std::ranges::find(input.dims, -1) != input.dims.end(); });
+}
+
 class FallbackSession final : public Session {
  public:
-  // Runs a program, on the host in turn with others; the program outlives it.
+  // Runs a program, on the host in turn with others; the program and the pool outlive it.
   struct Execution {
     const Program& program;
+    const PinnedPool* pool;              // where requests' inputs may be; null: nowhere that a device reads
     std::unique_ptr<ExecutorTurn> turn;  // null: it takes none
     std::unique_ptr<fallback::ProgramRunner> runner;
   };
 
   FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
-      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock), gathered_(ports.inputs.size()) {}
+      : spec_(spec), ports_(ports), execution_(std::move(execution)), clock_(clock) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const Instant start = clock_.Now();
     SWIZZLE_RETURN_IF_ERROR(CheckOneShape(batch));
     const BatchTurn turn(execution_.turn.get(), execution_.runner->threads());
-    int64_t rows = 0;
+    std::vector<int64_t> rows_of_items;
     for (BatchItem& item : batch) {
-      rows += item.rows;
-      item.outputs->resize(ports_.outputs.size());
+      rows_of_items.push_back(item.rows);
+      item.outputs->assign(ports_.outputs.size(), std::string());
       item.output_shapes->resize(ports_.outputs.size());
     }
+    const BatchRows rows(batch, std::move(rows_of_items));
     times = {};
-    times.first_of_shape = IsFirstOfShape(batch[0].inputs, rows);
-    if (spec_.max_batch_size == 0) return RunPart(batch, {0, rows}, times);
+    times.first_of_shape = IsFirstOfShape(batch[0].inputs, rows.total());
+    if (spec_.max_batch_size == 0) return RunAlone(batch[0], times);
     RowsAtOnce& learned = LearnedOf(batch[0].inputs);
-    const int64_t at_once = HasElements(batch[0]) ? learned.For(rows) : rows;
-    for (int64_t first = 0; first < rows; first += at_once) {
-      SWIZZLE_RETURN_IF_ERROR(RunPart(batch, {first, std::min(first + at_once, rows)}, times));
+    const int64_t at_once = HasElements(batch[0]) ? learned.For(rows.total()) : rows.total();
+    for (int64_t first = 0; first < rows.total(); first += at_once) {
+      const RowRange range{first, std::min(first + at_once, rows.total())};
+      SWIZZLE_RETURN_IF_ERROR(RunRows(batch, rows, range, times));
     }
-    learned.Note(rows, at_once, clock_.Now() - start);
+    learned.Note(rows.total(), at_once, clock_.Now() - start);
     return {};
+  }
+  // Not where requests may be of shapes that nothing is planned for yet.
+  bool RunsAtOnce() const override {
+    return execution_.turn != nullptr && execution_.turn->idle() && !HasFreeDims(spec_);
   }
 
  private:
-  // Rows of a batch that are computed at once.
-  struct Part {
-    int64_t begin, end;
-
-    int64_t rows() const { return end - begin; }
-    // Those of a request whose rows begin at `first`, counted from there; none where `rows` is not above 0.
-    Part Of(const BatchItem& item, int64_t first) const {
-      return {std::max(begin - first, int64_t{0}), std::min(end - first, item.rows)};
-    }
-  };
-
   // A run's results may be gone with the next one.
-  Status RunPart(std::span<BatchItem> batch, const Part& part, BatchTimes& times) {
+  Status RunRows(std::span<BatchItem> batch, const BatchRows& rows, RowRange range, BatchTimes& times) {
     const Instant start = clock_.Now();
-    std::vector<TensorView> inputs(ports_.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[ports_.inputs[i]] = GatherInput(batch, part, i);
-    const Instant ready = clock_.Now();
-    const StatusOr<std::vector<Array>> computed_outputs = execution_.runner->Run(inputs);
-    if (!computed_outputs.ok()) return ForClients(computed_outputs.status());
+    std::vector<TensorPieces> inputs(ports_.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorView& first = batch[0].inputs[i];
+      Shape shape = first.shape;
+      shape[0] = range.count();
+      inputs[PortOf(i)] = PiecesOf(first.dtype, std::move(shape), rows.PiecesOf(i, range));
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, Compute(inputs, start, times));
     const Instant computed = clock_.Now();
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      SWIZZLE_RETURN_IF_ERROR(ScatterOutput(batch, part, i, (*computed_outputs)[ports_.outputs[i]]));
+      const Array& output = outputs[static_cast<size_t>(ports_.outputs[i])];
+      if (output.shape.empty() || output.shape[0] != range.count()) {
+        return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
+                         "' has shape ", ShapeText(output.shape), " for ", range.count(), " rows");
+      }
+      rows.Append(i, range, output.AsBytes());
+      for (BatchItem& item : batch) {
+        Shape& shape = (*item.output_shapes)[i] = output.shape;
+        shape[0] = item.rows;
+      }
     }
-    times.input += ready - start;
-    times.compute += computed - ready;
     times.output += clock_.Now() - computed;
     return {};
+  }
+
+  // A request as it is.
+  Status RunAlone(const BatchItem& item, BatchTimes& times) {
+    const Instant start = clock_.Now();
+    std::vector<TensorPieces> inputs(ports_.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorView& input = item.inputs[i];
+      inputs[PortOf(i)] = PiecesOf(input.dtype, input.shape, {input.bytes});
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, Compute(inputs, start, times));
+    const Instant computed = clock_.Now();
+    for (size_t i = 0; i < ports_.outputs.size(); ++i) {
+      const Array& output = outputs[static_cast<size_t>(ports_.outputs[i])];
+      (*item.outputs)[i].assign(reinterpret_cast<const char*>(output.data.get()), static_cast<size_t>(output.bytes()));
+      (*item.output_shapes)[i] = output.shape;
+    }
+    times.output += clock_.Now() - computed;
+    return {};
+  }
+
+  size_t PortOf(size_t input) const { return static_cast<size_t>(ports_.inputs[input]); }
+
+  TensorPieces PiecesOf(DType dtype, Shape shape, std::vector<std::span<const std::byte>> pieces) const {
+    const auto in_pool = [&](std::span<const std::byte> piece) { return execution_.pool->Holds(piece); };
+    const bool is_pinned = execution_.pool != nullptr && std::ranges::all_of(pieces, in_pool);
+    return {dtype, std::move(shape), std::move(pieces), is_pinned};
+  }
+
+  // start: when the inputs began to be gathered.
+  StatusOr<std::vector<Array>> Compute(std::span<const TensorPieces> inputs, Instant start, BatchTimes& times) {
+    const Instant gathered = clock_.Now();
+    StatusOr<std::vector<Array>> outputs = execution_.runner->RunPieces(inputs);
+    if (!outputs.ok()) return ForClients(outputs.status());
+    times.input += gathered - start;
+    times.compute += clock_.Now() - gathered;
+    return outputs;
   }
 
   // Of requests of these shapes.
@@ -221,84 +235,21 @@ class FallbackSession final : public Session {
     return {};
   }
 
-  // One input of these rows: where a request has it, or, of several requests, one after the other.
-  TensorView GatherInput(std::span<BatchItem> batch, const Part& part, size_t i) {
-    TensorView view = batch[0].inputs[i];
-    if (spec_.max_batch_size == 0) return view;
-    view.shape[0] = part.rows();
-    std::vector<std::byte>& gathered = gathered_[i];
-    gathered.clear();
-    int64_t first = 0;
-    for (const BatchItem& item : batch) {
-      const Part own = part.Of(item, first);
-      first += item.rows;
-      if (own.rows() <= 0) continue;
-      const std::span<const std::byte> all = item.inputs[i].bytes;
-      const size_t row = all.size() / static_cast<size_t>(item.rows);
-      const auto bytes = all.subspan(row * static_cast<size_t>(own.begin), row * static_cast<size_t>(own.rows()));
-      if (own.rows() == part.rows()) {
-        view.bytes = bytes;
-        return view;
-      }
-      gathered.reserve(row * static_cast<size_t>(part.rows()));
-      gathered.insert(gathered.end(), bytes.begin(), bytes.end());
-    }
-    view.bytes = gathered;
-    return view;
-  }
-
   // Names of nodes are nobody's business; what an operator cannot do with a request is.
   Status ForClients(const Status& status) const {
     const std::string text = WithoutNames(std::string(status.message()), execution_.program.graph());
     return Annotate(Status(status.code(), text), Concat("model '", spec_.name, "'"));
   }
 
-  // What each request has of these rows; all of a model that has none.
-  Status ScatterOutput(std::span<BatchItem> batch, const Part& part, size_t i, const Array& output) const {
-    const char* const from = reinterpret_cast<const char*>(output.data.get());
-    if (spec_.max_batch_size == 0) {
-      (*batch[0].outputs)[i].assign(from, static_cast<size_t>(output.bytes()));
-      (*batch[0].output_shapes)[i] = output.shape;
-      return {};
-    }
-    if (output.shape.empty() || output.shape[0] != part.rows()) {
-      return MakeError(StatusCode::kInternal, "output '", spec_.outputs[i].name, "' of model '", spec_.name,
-                       "' has shape ", ShapeText(output.shape), " for ", part.rows(), " rows");
-    }
-    const int64_t row = output.bytes() / part.rows();
-    int64_t first = 0;
-    for (BatchItem& item : batch) {
-      const Part own = part.Of(item, first);
-      if (own.rows() > 0) {
-        std::string& bytes = (*item.outputs)[i];
-        if (own.begin == 0) bytes.clear();
-        bytes.reserve(static_cast<size_t>(row * item.rows));
-        bytes.append(from + (first + own.begin - part.begin) * row, static_cast<size_t>(own.rows() * row));
-        Shape& shape = (*item.output_shapes)[i];
-        shape = output.shape;
-        shape[0] = item.rows;
-      }
-      first += item.rows;
-    }
-    return {};
-  }
-
   const ModelSpec& spec_;  // the model's, which outlives this
   const PortMap& ports_;
   const Execution execution_;
   Clock& clock_;
-  std::vector<std::vector<std::byte>> gathered_;  // by input
   // Bytes of each; of an entry of either, beside its value, about.
   static constexpr int64_t kMostRemembered = int64_t{1} << 20, kEntryBytes = 96;
   LruCache<uint64_t, RowsAtOnce> learned_{kMostRemembered};  // by shape
   LruCache<uint64_t, bool> seen_{kMostRemembered};           // by shape and rows: what has run
 };
-
-bool HasFreeDims(const ModelSpec& spec) {
-  return spec.max_batch_size > 0 && std::ranges::any_of(spec.inputs, [](const TensorSpec& input) {
-           return std::ranges::find(input.dims, -1) != input.dims.end();
-         });
-}
 
 // Those of the first; of the others the devices alone.
 ModelFacts FactsOfFallback(const std::string& reason, std::span<const regions::RegionalProgram> regionals,
@@ -336,11 +287,13 @@ ModelFacts FactsOfFallback(const std::string& reason, std::span<const regions::R
 class ServedFallbackModel final : public Model {
  public:
   ServedFallbackModel(ModelSpec spec, PortMap ports, const std::string& reason,
-                      std::vector<regions::RegionalProgram> regionals, Backend& backend, const FallbackRuns& runs)
+                      std::vector<regions::RegionalProgram> regionals, std::shared_ptr<PinnedPool> pool,
+                      Backend& backend, const FallbackRuns& runs)
       : spec_(std::move(spec)),
         ports_(std::move(ports)),
         reason_(reason),
         regionals_(std::move(regionals)),
+        pool_(std::move(pool)),
         backend_(backend),
         runs_(runs) {}
 
@@ -360,13 +313,16 @@ class ServedFallbackModel final : public Model {
   uint64_t BatchClass(std::span<const TensorView> inputs) const override {
     return shapes_differ_ ? ShapeClass(inputs) : 0;
   }
+  std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override {
+    return pool_ == nullptr ? nullptr : pool_->Stage(inputs);
+  }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     const regions::RegionalProgram& regional = regionals_[sessions_++ % regionals_.size()];
     // Only what computes on the host takes turns.
     const bool takes_turns = runs_.turns != nullptr && regional.on_device == nullptr;
     auto turn = takes_turns ? std::make_unique<ExecutorTurn>(runs_.turns, share_) : nullptr;
     SWIZZLE_ASSIGN_OR_RETURN(auto runner, regional.NewRunner(backend_, runs_.threads, runs_.limits, turn.get()));
-    FallbackSession::Execution execution{*regional.program, std::move(turn), std::move(runner)};
+    FallbackSession::Execution execution{*regional.program, pool_.get(), std::move(turn), std::move(runner)};
     return std::make_unique<FallbackSession>(spec_, ports_, std::move(execution), clock);
   }
 
@@ -375,15 +331,25 @@ class ServedFallbackModel final : public Model {
   const PortMap ports_;
   const std::string reason_;
   const std::vector<regions::RegionalProgram> regionals_;  // one a device
+  const std::shared_ptr<PinnedPool> pool_;                 // any device reads it; null: none
   Backend& backend_;
   const FallbackRuns runs_;
-  const bool shapes_differ_ = HasFreeDims(spec_);  // of requests, which are batched
+  const bool shapes_differ_ = spec_.max_batch_size > 0 && HasFreeDims(spec_);  // of requests, which are batched
   const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
   std::atomic<size_t> sessions_ = 0;  // which take the devices in turn
   mutable Mutex mutex_;
   mutable std::vector<std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // that the facts are of
   mutable std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);         // null: nobody asked yet
 };
+
+// Null where no device reads it, or inputs are of other sizes than are worth it.
+StatusOr<std::shared_ptr<PinnedPool>> NewPool(const ModelSpec& spec, const regions::RegionalProgram& regional) {
+  if (regional.on_device == nullptr) return nullptr;
+  const std::optional<size_t> bytes = PoolBytes(spec);
+  if (!bytes || *bytes < PinnedPool::kMostRows * offload::kLeastCopied) return nullptr;
+  SWIZZLE_ASSIGN_OR_RETURN(auto memory, regional.on_device->device().AllocateHost(*bytes));
+  return std::make_shared<PinnedPool>(std::move(memory));
+}
 
 }  // namespace
 
@@ -421,8 +387,9 @@ StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::str
   SWIZZLE_CHECK(!regionals.empty());
   for (const regions::RegionalProgram& regional : regionals) SWIZZLE_RETURN_IF_ERROR(regional.refusal);
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *regionals.front().program));
-  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regionals), backend,
-                                               runs);
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(spec, regionals.front()));
+  return std::make_shared<ServedFallbackModel>(std::move(spec), std::move(ports), reason, std::move(regionals),
+                                               std::move(pool), backend, runs);
 }
 
 }  // namespace swizzle

@@ -1,8 +1,10 @@
 #include "server/model/pinned_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/integers.h"
 
@@ -41,6 +43,34 @@ bool PinnedPool::Holds(std::span<const std::byte> bytes) const {
   const std::byte* const begin = memory_->data();
   const std::less_equal<const std::byte*> not_after;  // an order of all pointers, as < is not
   return not_after(begin, bytes.data()) && not_after(bytes.data() + bytes.size(), begin + memory_->bytes());
+}
+
+// By the thread that received the request, whose cache it is in.
+std::shared_ptr<const void> PinnedPool::Stage(std::span<TensorView> inputs) {
+  auto copies = std::make_shared<std::vector<std::shared_ptr<std::byte>>>();
+  for (const TensorView& input : inputs) {
+    copies->push_back(Take(input.bytes.size()));
+    if (copies->back() == nullptr) return nullptr;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::span<const std::byte> bytes = inputs[i].bytes;
+    std::byte* const copy = (*copies)[i].get();
+    if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());  // std::copy makes a loop over bytes of it
+    inputs[i].bytes = {copy, bytes.size()};
+  }
+  return copies;
+}
+
+std::optional<size_t> PoolBytes(const ModelSpec& spec) {
+  size_t row_bytes = 0;
+  for (const TensorSpec& input : spec.inputs) {
+    Shape dims = input.dims;
+    if (spec.max_batch_size == 0 && !dims.empty() && dims[0] == -1) dims[0] = 1;
+    const StatusOr<int64_t> elements = ElementCount(dims);
+    if (!elements.ok()) return std::nullopt;
+    row_bytes += static_cast<size_t>(*elements) * ElementBytes(input.dtype) + kBufferAlignment;
+  }
+  return std::min(row_bytes * PinnedPool::kMostRows, PinnedPool::kMostBytes);
 }
 
 }  // namespace swizzle

@@ -1,70 +1,30 @@
 #include "server/model/plan_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "kernels/base/integers.h"
 #include "model_loader/plan/planner.h"
+#include "server/model/batch_rows.h"
 #include "server/model/layer_tally.h"
 #include "server/model/pinned_pool.h"
 #include "server/model/plan_seat.h"
 #include "server/model/sequence_session.h"
+#include "server/model/tensor_ports.h"
 
 namespace swizzle {
 namespace {
 
-// How the dimensions of `port` look in a specification with this max_batch_size.
-Shape ExpectedDims(const Network& network, const NetworkPort& port, int64_t max_batch_size) {
-  Shape dims = port.dims;
-  if (network.batch_size == 0 && max_batch_size == 0) dims.insert(dims.begin(), -1);
-  return dims;
-}
-
-// Replaces -1 in `dims` by what is expected; false if anything else differs.
-bool ResolveDims(const Shape& expected, Shape& dims) {
-  if (dims.size() != expected.size()) return false;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == -1) dims[i] = expected[i];
-    if (expected[i] != -1 && dims[i] != expected[i]) return false;
+// As a specification with this max_batch_size has them.
+std::vector<ModelPort> PortsOf(const Network& network, const std::vector<NetworkPort>& ports, int64_t max_batch_size) {
+  std::vector<ModelPort> made;
+  for (const NetworkPort& port : ports) {
+    Shape dims = port.dims;
+    if (network.batch_size == 0 && max_batch_size == 0) dims.insert(dims.begin(), -1);
+    made.push_back({port.name, port.dtype, std::move(dims)});
   }
-  return true;
-}
-
-StatusOr<int> ResolveTensor(const Network& network, const std::vector<NetworkPort>& ports, const std::string& kind,
-                            const ModelSpec& spec, TensorSpec& tensor) {
-  const auto port = std::find_if(ports.begin(), ports.end(), [&](const auto& p) { return p.name == tensor.name; });
-  const std::string name = Concat(kind, " '", tensor.name, "' of model '", spec.name, "'");
-  if (port == ports.end()) {
-    std::string known;
-    for (const NetworkPort& p : ports) known += Concat(known.empty() ? "'" : ", '", p.name, "'");
-    return InvalidArgument(name, " is configured, but the model has ", known);
-  }
-  if (tensor.dtype != port->dtype) {
-    return InvalidArgument(name, " is configured as ", DTypeName(tensor.dtype), ", but is ", DTypeName(port->dtype));
-  }
-  const Shape expected = ExpectedDims(network, *port, spec.max_batch_size);
-  const Shape configured = tensor.dims;
-  if (!ResolveDims(expected, tensor.dims)) {
-    return InvalidArgument(name, " is configured with dims ", ShapeText(configured), ", but with max_batch_size ",
-                           spec.max_batch_size, " it has ", ShapeText(expected));
-  }
-  return static_cast<int>(port - ports.begin());
-}
-
-StatusOr<std::vector<int>> ResolveTensors(const Network& network, const std::vector<NetworkPort>& ports,
-                                          const std::string& kind, const ModelSpec& spec,
-                                          std::vector<TensorSpec>& tensors) {
-  std::vector<int> map;
-  for (TensorSpec& tensor : tensors) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int port, ResolveTensor(network, ports, kind, spec, tensor));
-    if (std::find(map.begin(), map.end(), port) != map.end()) {
-      return InvalidArgument(kind, " '", tensor.name, "' of model '", spec.name, "' is configured twice");
-    }
-    map.push_back(port);
-  }
-  return map;
+  return made;
 }
 
 Status CheckBatchSize(const ModelSpec& spec, const Plan& plan) {
@@ -84,15 +44,8 @@ Status CheckBatchSize(const ModelSpec& spec, const Plan& plan) {
 StatusOr<PortMap> Resolve(ModelSpec& spec, const Plan& plan) {
   SWIZZLE_RETURN_IF_ERROR(CheckBatchSize(spec, plan));
   const Network& network = plan.network();
-  PortMap map;
-  SWIZZLE_ASSIGN_OR_RETURN(map.inputs, ResolveTensors(network, network.inputs, "input", spec, spec.inputs));
-  SWIZZLE_ASSIGN_OR_RETURN(map.outputs, ResolveTensors(network, network.outputs, "output", spec, spec.outputs));
-  for (size_t i = 0; i < network.inputs.size(); ++i) {
-    if (std::find(map.inputs.begin(), map.inputs.end(), static_cast<int>(i)) == map.inputs.end()) {
-      return InvalidArgument("input '", network.inputs[i].name, "' of model '", spec.name, "' is not configured");
-    }
-  }
-  return map;
+  return ResolvePorts(spec, PortsOf(network, network.inputs, spec.max_batch_size),
+                      PortsOf(network, network.outputs, spec.max_batch_size));
 }
 
 class PlanSession final : public Session {
@@ -107,25 +60,26 @@ class PlanSession final : public Session {
     const MutexLock lock(seat_->mutex());
     plan_ = &seat_->plan();
     runner_ = &seat_->runner();
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t total, CountRows(batch));
+    SWIZZLE_ASSIGN_OR_RETURN(const BatchRows rows, RowsOf(batch));
+    const int64_t total = rows.total();
     const int64_t micro_batch = plan_->report().micro_batch;
     const int64_t runs = CeilDiv(total, micro_batch);
-    const bool together = runs > 1 && plan_->has_tail();
-    StartOutputs(batch);
+    const bool together = runs > 1 && plan_->has_tail(), in_pool = InPool(batch);
+    StartOutputs(batch, rows);
     const BatchTurn turn = seat_->BeginBatch(total);
     times = {};
     for (int64_t run = 0; run < runs; ++run) {
       const RowRange range = {total * run / runs, total * (run + 1) / runs};
       const Instant start = clock_.Now();
-      Gather(batch, range);
+      Gather(rows, range, in_pool);
       const Instant gathered = clock_.Now();
       SWIZZLE_RETURN_IF_ERROR(together ? runner_->RunPart({range.begin, range.count(), total})
                                        : runner_->Run(range.count()));
       const Instant computed = clock_.Now();
       if (!together) {
-        Scatter(batch, range);
+        Scatter(rows, range);
       } else if (range.end == total) {
-        Scatter(batch, {0, total});
+        Scatter(rows, {0, total});
       }
       times.input += gathered - start;
       times.compute += computed - gathered;
@@ -136,13 +90,6 @@ class PlanSession final : public Session {
   bool RunsAtOnce() const override { return seat_->RunsAtOnce(); }
 
  private:
-  // Rows of a batch, counted through all of its items.
-  struct RowRange {
-    int64_t begin;
-    int64_t end;
-    int64_t count() const { return end - begin; }
-  };
-
   // Rows of the plan that an item takes: its batch dimension where that is free, else all there are.
   StatusOr<int64_t> PlanRows(const BatchItem& item) const {
     if (plan_->network().batch_size != 0) return plan_->network().batch_size;
@@ -169,76 +116,49 @@ class PlanSession final : public Session {
            });
   }
 
-  StatusOr<int64_t> CountRows(std::span<const BatchItem> batch) const {
-    int64_t total = 0;
+  StatusOr<BatchRows> RowsOf(std::span<BatchItem> batch) const {
+    std::vector<int64_t> rows;
     for (const BatchItem& item : batch) {
-      SWIZZLE_ASSIGN_OR_RETURN(const int64_t rows, PlanRows(item));
-      total += rows;
+      SWIZZLE_ASSIGN_OR_RETURN(rows.emplace_back(), PlanRows(item));
     }
-    return total;
-  }
-
-  // Calls each(item, range of the item's own rows) for every item with rows in the range. REQUIRES: CountRows
-  // succeeded.
-  template <typename Each>
-  void ForEachPart(std::span<const BatchItem> batch, RowRange range, const Each& each) const {
-    int64_t first = 0;
-    for (const BatchItem& item : batch) {
-      const int64_t rows = *PlanRows(item);
-      const RowRange part = {std::clamp<int64_t>(range.begin - first, 0, rows),
-                             std::clamp<int64_t>(range.end - first, 0, rows)};
-      if (part.count() > 0) each(item, part);
-      first += rows;
-    }
+    return BatchRows(batch, std::move(rows));
   }
 
   // Copies these rows of the requests' inputs, one after the other, to where the plan wants them; from the pool the
   // device does, and on the CPU, what is long, the plan's threads, which the first step would otherwise have to wake.
-  void Gather(std::span<const BatchItem> batch, RowRange range) {
-    const bool in_pool = InPool(batch);
+  void Gather(const BatchRows& rows, RowRange range, bool in_pool) {
     for (size_t i = 0; i < ports_.inputs.size(); ++i) {
       const int input = ports_.inputs[i];
-      const size_t bytes = runner_->InputMemory(input, range.count()).size();
-      const size_t row_bytes = bytes / static_cast<size_t>(range.count());
       size_t offset = 0;
-      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
-        const auto from = item.inputs[i].bytes.subspan(part.begin * row_bytes, part.count() * row_bytes);
+      for (const auto& from : rows.PiecesOf(i, range)) {
         if (in_pool) {
           runner_->CopyInput(input, range.count(), offset, from);
         } else if (!from.empty()) {
           runner_->WriteInput(input, range.count(), offset, from);
         }
         offset += from.size();
-      });
-      SWIZZLE_CHECK(offset == bytes);
+      }
+      SWIZZLE_CHECK(offset == runner_->InputMemory(input, range.count()).size());
     }
   }
 
   // Empty outputs, and their shapes.
-  void StartOutputs(std::span<const BatchItem> batch) const {
+  void StartOutputs(std::span<const BatchItem> batch, const BatchRows& rows) const {
     const bool free_batch = plan_->network().batch_size == 0;
-    for (const BatchItem& item : batch) {
-      item.outputs->assign(ports_.outputs.size(), std::string());
-      item.output_shapes->clear();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      batch[i].outputs->assign(ports_.outputs.size(), std::string());
+      batch[i].output_shapes->clear();
       for (const int output : ports_.outputs) {
-        Shape& shape = item.output_shapes->emplace_back(plan_->network().outputs[static_cast<size_t>(output)].dims);
-        if (free_batch) shape.insert(shape.begin(), *PlanRows(item));
+        Shape& shape = batch[i].output_shapes->emplace_back(plan_->network().outputs[static_cast<size_t>(output)].dims);
+        if (free_batch) shape.insert(shape.begin(), rows.of_items()[i]);
       }
     }
   }
 
   // Appends these rows to the requests' outputs.
-  void Scatter(std::span<const BatchItem> batch, RowRange range) {
+  void Scatter(const BatchRows& rows, RowRange range) {
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
-      const auto from = std::as_bytes(runner_->Output(ports_.outputs[i], range.count()));
-      const size_t row_bytes = from.size() / static_cast<size_t>(range.count());
-      const char* next = reinterpret_cast<const char*>(from.data());
-      ForEachPart(batch, range, [&](const BatchItem& item, RowRange part) {
-        std::string& output = (*item.outputs)[i];
-        if (output.empty()) output.reserve(*PlanRows(item) * row_bytes);
-        output.append(next, part.count() * row_bytes);
-        next += part.count() * row_bytes;
-      });
+      rows.Append(i, range, std::as_bytes(runner_->Output(ports_.outputs[i], range.count())));
     }
   }
 
@@ -251,20 +171,11 @@ class PlanSession final : public Session {
   Clock& clock_;
 };
 
-// Of one model's inputs that wait or are computed; more go the longer way.
-constexpr size_t kMostPooledRows = 64, kMostPooledBytes = size_t{64} << 20;
-
 // Null where the plan takes inputs from its own memory alone.
-StatusOr<std::shared_ptr<PinnedPool>> NewPool(const Plan& plan) {
-  const Network& network = plan.network();
-  if (network.sequences) return nullptr;
-  size_t row_bytes = 0;
-  for (const NetworkPort& port : network.inputs) {
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.dims));
-    row_bytes += static_cast<size_t>(elements) * ElementBytes(port.dtype) + kBufferAlignment;
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
-                           plan.AllocateSource(std::min(row_bytes * kMostPooledRows, kMostPooledBytes)));
+StatusOr<std::shared_ptr<PinnedPool>> NewPool(const ModelSpec& spec, const Plan& plan) {
+  const std::optional<size_t> bytes = PoolBytes(spec);
+  if (plan.network().sequences || !bytes) return nullptr;
+  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory, plan.AllocateSource(*bytes));
   return memory == nullptr ? nullptr : std::make_shared<PinnedPool>(std::move(memory));
 }
 
@@ -289,21 +200,8 @@ class SeatedPlanModel final : public PlanModel {
   StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
     return sequences_ ? sequences_->Check(inputs) : 0;
   }
-  // By the thread that received the request, whose cache it is in.
   std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override {
-    if (pool_ == nullptr) return nullptr;
-    auto copies = std::make_shared<std::vector<std::shared_ptr<std::byte>>>();
-    for (const TensorView& input : inputs) {
-      copies->push_back(pool_->Take(input.bytes.size()));
-      if (copies->back() == nullptr) return nullptr;
-    }
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const std::span<const std::byte> bytes = inputs[i].bytes;
-      std::byte* const copy = (*copies)[i].get();
-      if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());  // std::copy makes a loop over bytes of it
-      inputs[i].bytes = {copy, bytes.size()};
-    }
-    return copies;
+    return pool_ == nullptr ? nullptr : pool_->Stage(inputs);
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     const MutexLock lock(mutex_);
@@ -401,7 +299,7 @@ StatusOr<std::shared_ptr<PlanModel>> NewPlanModel(ModelSpec spec, std::vector<st
                                                   std::shared_ptr<ComputeTurns> turns) {
   SWIZZLE_CHECK(!plans.empty());
   SWIZZLE_ASSIGN_OR_RETURN(PortMap ports, Resolve(spec, *plans[0]));
-  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(*plans[0]));
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<PinnedPool> pool, NewPool(spec, *plans[0]));
   return std::make_shared<SeatedPlanModel>(std::move(spec), std::move(ports), std::move(plans), std::move(pool),
                                            std::move(turns));
 }

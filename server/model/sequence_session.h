@@ -13,14 +13,9 @@
 #include "model_loader/plan/run/token_packing.h"
 #include "server/model/model.h"
 #include "server/model/plan_seat.h"
+#include "server/model/tensor_ports.h"
 
 namespace swizzle {
-
-// Which port of the plan each tensor of a specification is, by index.
-struct PortMap {
-  std::vector<int> inputs;
-  std::vector<int> outputs;
-};
 
 // What is checked of a request before it joins a batch, and how its tokens are packed. Immutable.
 class SequenceRules {

@@ -64,6 +64,7 @@ class FakeDeviceStream final : public DeviceStream {
 
   int threads() const override { return 1; }
   void Copy(void* to, const void* from, size_t bytes) override {
+    ++copies;
     Queue([=](Stream& host) { host.Copy(to, from, bytes); });
   }
   void Run(Work work) override { work(); }
@@ -98,6 +99,7 @@ class FakeDeviceStream final : public DeviceStream {
   }
 
   int recordings = 0, replays = 0;
+  int64_t copies = 0;  // queued or recorded
 
  private:
   struct Pieces final : Recording {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "model_loader/offload/runner.h"
@@ -70,6 +71,76 @@ TEST_F(DeviceProgramTest, LargeBatchesAreFilledUp) {
   for (const int64_t rows : {17, 18, 19, 20, 17}) ExpectSame({{rows, 5, 8}}, static_cast<int>(rows));
   EXPECT_EQ(device_.last_stream->recordings, 1);
   EXPECT_EQ(device_.last_stream->replays, 4);
+}
+
+// Runs views' rows as so many pieces of memory that the device reads.
+StatusOr<std::vector<fallback::Array>> RunInPieces(fallback::ProgramRunner& runner, std::span<const TensorView> views,
+                                                   int64_t rows_of_a_piece) {
+  std::vector<fallback::TensorPieces> inputs;
+  for (const TensorView& view : views) {
+    fallback::TensorPieces& input = inputs.emplace_back(view.dtype, view.shape);
+    input.is_pinned = true;
+    const size_t row = view.bytes.size() / static_cast<size_t>(view.shape[0]);
+    for (int64_t first = 0; first < view.shape[0]; first += rows_of_a_piece) {
+      const int64_t rows = std::min(rows_of_a_piece, view.shape[0] - first);
+      input.pieces.push_back(view.bytes.subspan(static_cast<size_t>(first) * row, static_cast<size_t>(rows) * row));
+    }
+  }
+  return runner.RunPieces(inputs);
+}
+
+// x [batch, 2048, 8]: a row has 64 KiB, as many as are worth a copy of their own.
+TEST_F(DeviceProgramTest, LargeInputsAreCopiedFromWhereTheyLie) {
+  Plan(Tokens("Exp"));
+  const Shape row = {1, 2048, 8};
+  ASSERT_EQ(static_cast<size_t>(*ElementCount(row)) * sizeof(float), kLeastCopied);
+  const auto stream = *host_->NewStream(1);
+  int64_t copied = 0;
+  for (const int64_t rows : {9, 9, 4, 4, 1, 1, 9, 4}) {
+    for (const int64_t rows_of_a_piece : {1, 3}) {
+      const std::vector<Shape> shapes = {{rows, row[1], row[2]}};
+      const auto inputs = Inputs(shapes, static_cast<int>(++copied));
+      const auto views = Views(shapes, inputs);
+      const Outputs expected = program_->Run(views, *stream);
+      const Outputs actual = RunInPieces(*runner_, views, rows_of_a_piece);
+      ASSERT_THAT(actual, IsOk());
+      ASSERT_EQ((*actual)[0].shape, (*expected)[0].shape);
+      for (int64_t i = 0; i < (*expected)[0].elements(); ++i) {
+        const auto at = static_cast<size_t>(i);
+        ASSERT_NEAR((*actual)[0].As<float>()[at], (*expected)[0].As<float>()[at], 1e-3) << rows << " rows, " << i;
+      }
+    }
+    ExpectSame({{rows, row[1], row[2]}}, static_cast<int>(copied));  // in one piece of other memory
+  }
+  EXPECT_GE(device_.last_stream->replays, 24 - 2 * 3) << "each shape is recorded at its second run at the latest";
+}
+
+TEST_F(DeviceProgramTest, SmallPiecesAreGatheredFirst) {
+  Plan(Tokens("Exp"));
+  const std::vector<Shape> shapes = {{64, 128, 8}};  // 4 KiB a row
+  for (int seed = 0; seed < 3; ++seed) {
+    const auto inputs = Inputs(shapes, seed);
+    const auto stream = *host_->NewStream(1);
+    const auto views = Views(shapes, inputs);
+    const Outputs expected = program_->Run(views, *stream);
+    const int64_t copies = device_.last_stream->copies;
+    const Outputs actual = RunInPieces(*runner_, views, 1);
+    ASSERT_THAT(actual, IsOk());
+    EXPECT_LE(device_.last_stream->copies - copies, seed == 0 ? 4 : 2);
+    for (size_t i = 0; i < (*expected)[0].As<float>().size(); ++i) {
+      ASSERT_NEAR((*actual)[0].As<float>()[i], (*expected)[0].As<float>()[i], 1e-3) << i;
+    }
+  }
+}
+
+// A node that the device does not have reads the input: it goes back once, and then stays on the host.
+TEST_F(DeviceProgramTest, LargeInputsOfTheHostAreStagedThere) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 2048, 8}).Floats("w", {8, 24}, Weights(8 * 24)).Node("MatMul", {"x", "w"}, {"y"});
+  builder.Node("NonZero", {"x"}, {"z"}).Output("y").Output("z");
+  Plan(builder);
+  for (int seed = 0; seed < 3; ++seed) ExpectSame({{3, 2048, 8}}, seed);
+  EXPECT_EQ(device_.last_stream->recordings, 0);
 }
 
 TEST_F(DeviceProgramTest, BatchesOfAllSizesShareTheMemoryOfTheLargest) {

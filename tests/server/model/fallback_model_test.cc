@@ -323,11 +323,11 @@ TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
     EXPECT_THAT(Make(model, std::move(spec)), IsError(StatusCode::kInvalidArgument, message));
   };
   refuses([](ModelSpec& spec) { spec.max_batch_size = 8; }, "max_batch_size must be 0, not 8");
-  refuses([](ModelSpec& spec) { spec.inputs[0].name = "z"; }, "the model has none of this name");
+  refuses([](ModelSpec& spec) { spec.inputs[0].name = "z"; }, "is configured, but the model has 'x'");
   refuses([](ModelSpec& spec) { spec.inputs[0].dtype = DType::kInt64; }, "is configured as INT64, but is FP32");
   refuses([](ModelSpec& spec) { spec.outputs[0].dims = {3}; }, "is configured with dims [3]");
   refuses([](ModelSpec& spec) { spec.inputs.push_back(spec.inputs[0]); }, "is configured twice");
-  refuses([](ModelSpec& spec) { spec.inputs.clear(); }, "has 1 inputs, but 0 are configured");
+  refuses([](ModelSpec& spec) { spec.inputs.clear(); }, "input 'x' of model '' is not configured");
 }
 
 TEST_F(FallbackModelTest, TakesNoOtherSizesThanAreServed) {
