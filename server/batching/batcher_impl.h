@@ -67,6 +67,7 @@ class BatcherImpl final : public Batcher {
   void WatchQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Sleep(Instant wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBorrow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RunsAtOnce() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunBorrowed(Shift& shift) noexcept;
   bool TakeBorrowed(Shift& shift, PendingList& expired, Instant end);
   Status Execute(Batch& batch, int executor);

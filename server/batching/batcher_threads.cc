@@ -127,7 +127,13 @@ void BatcherImpl::Summon(Shift& shift) {
 bool BatcherImpl::MayBorrow() const {
   if (shifts_.size() != 1 || free_.empty() || queue_.size() != 1) return false;
   if (limits_.max_delay > absl::ZeroDuration() || !short_time_.known()) return false;
-  return short_time_.Of(queue_.load().work, bounds_.batch_work) <= kShort && sessions_[0]->RunsAtOnce();
+  return short_time_.Of(queue_.load().work, bounds_.batch_work) <= kShort && RunsAtOnce();
+}
+
+// Whether the session's thread may be any, and waits for nothing, whichever of the queued requests it takes.
+bool BatcherImpl::RunsAtOnce() const {
+  return std::ranges::all_of(queue_.summaries(),
+                             [&](const Queued& queued) { return sessions_[0]->RunsAtOnce(queued.batch_class); });
 }
 
 // In the executor's place: what is queued, and what others queue meanwhile. Not for long: the thread, one of gRPC's, is
@@ -147,7 +153,7 @@ bool BatcherImpl::TakeBorrowed(Shift& shift, PendingList& expired, Instant end) 
   {
     const MutexLock lock(mutex_);
     shift.batch_.requests.clear();
-    if (clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
+    if (RunsAtOnce() && clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
       TakeWork(shift.batch_, expired);
       if (!expired.empty() || !shift.batch_.requests.empty()) {
         QueueChanged();

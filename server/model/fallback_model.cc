@@ -75,16 +75,13 @@ std::string WithoutNames(const std::string& text, const Graph& graph) {
   return text;
 }
 
-// The same for requests whose dimensions agree, but for the batch's; hardly ever for others.
-uint64_t ShapeClass(std::span<const TensorView> inputs) {
+// The same for requests that may share a batch, and hardly ever for others: their dimensions agree but for the batch's.
+uint64_t ClassOf(const ModelSpec& spec, std::span<const TensorView> inputs) {
   size_t hash = 0;
-  for (const TensorView& input : inputs) hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(1));
+  for (const TensorView& input : inputs) {
+    hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(spec.max_batch_size > 0 ? 1 : 0));
+  }
   return hash;
-}
-
-bool HasFreeDims(const ModelSpec& spec) {
-  return std::ranges::any_of(
-      spec.inputs, [](const TensorSpec& input) { return std::ranges::find(input.dims, -1) != input.dims.end(); });
 }
 
 class FallbackSession final : public Session {
@@ -113,7 +110,18 @@ class FallbackSession final : public Session {
     const BatchRows rows(batch, std::move(rows_of_items));
     times = {};
     times.first_of_shape = IsFirstOfShape(batch[0].inputs, rows.total());
-    if (spec_.max_batch_size == 0) return RunAlone(batch[0], times);
+    SWIZZLE_RETURN_IF_ERROR(spec_.max_batch_size == 0 ? RunAlone(batch[0], times) : RunAll(batch, rows, start, times));
+    last_class_ = ClassOf(spec_, batch[0].inputs);
+    return {};
+  }
+  // Shapes that are new may have to be planned for, which takes longer than a borrowed thread has.
+  bool RunsAtOnce(uint64_t batch_class) const override {
+    return execution_.turn != nullptr && execution_.turn->idle() && batch_class == last_class_;
+  }
+
+ private:
+  // As many rows at a time as was found best.
+  Status RunAll(std::span<BatchItem> batch, const BatchRows& rows, Instant start, BatchTimes& times) {
     RowsAtOnce& learned = LearnedOf(batch[0].inputs);
     const int64_t at_once = HasElements(batch[0]) ? learned.For(rows.total()) : rows.total();
     for (int64_t first = 0; first < rows.total(); first += at_once) {
@@ -123,12 +131,7 @@ class FallbackSession final : public Session {
     learned.Note(rows.total(), at_once, clock_.Now() - start);
     return {};
   }
-  // Not where requests may be of shapes that nothing is planned for yet.
-  bool RunsAtOnce() const override {
-    return execution_.turn != nullptr && execution_.turn->idle() && !HasFreeDims(spec_);
-  }
 
- private:
   // A run's results may be gone with the next one.
   Status RunRows(std::span<BatchItem> batch, const BatchRows& rows, RowRange range, BatchTimes& times) {
     const Instant start = clock_.Now();
@@ -196,18 +199,14 @@ class FallbackSession final : public Session {
 
   // Of requests of these shapes.
   RowsAtOnce& LearnedOf(std::span<const TensorView> inputs) {
-    const uint64_t shape = ShapeClass(inputs);
+    const uint64_t shape = ClassOf(spec_, inputs);
     RowsAtOnce* const known = learned_.Find(shape);
     return known != nullptr ? *known : learned_.Keep(shape, {}, sizeof(RowsAtOnce) + kEntryBytes);
   }
 
   // Of batches of so many rows, the first request of which has these inputs.
   bool IsFirstOfShape(std::span<const TensorView> inputs, int64_t rows) {
-    size_t hash = static_cast<size_t>(rows);
-    for (const TensorView& input : inputs) {
-      const size_t from = spec_.max_batch_size == 0 ? 0 : 1;
-      hash = absl::HashOf(hash, absl::MakeConstSpan(input.shape).subspan(from));
-    }
+    const uint64_t hash = absl::HashOf(rows, ClassOf(spec_, inputs));
     if (seen_.Find(hash) != nullptr) return false;
     seen_.Keep(hash, true, kEntryBytes);
     return true;
@@ -245,6 +244,7 @@ class FallbackSession final : public Session {
   const PortMap& ports_;
   const Execution execution_;
   Clock& clock_;
+  std::atomic<uint64_t> last_class_ = ~uint64_t{0};  // of the last batch that was computed
   // Bytes of each; of an entry of either, beside its value, about.
   static constexpr int64_t kMostRemembered = int64_t{1} << 20, kEntryBytes = 96;
   LruCache<uint64_t, RowsAtOnce> learned_{kMostRemembered};  // by shape
@@ -309,10 +309,7 @@ class ServedFallbackModel final : public Model {
     }
     return facts_;
   }
-  // Of shapes, where dimensions other than the batch's are free.
-  uint64_t BatchClass(std::span<const TensorView> inputs) const override {
-    return shapes_differ_ ? ShapeClass(inputs) : 0;
-  }
+  uint64_t BatchClass(std::span<const TensorView> inputs) const override { return ClassOf(spec_, inputs); }
   std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override {
     return pool_ == nullptr ? nullptr : pool_->Stage(inputs);
   }
@@ -334,7 +331,6 @@ class ServedFallbackModel final : public Model {
   const std::shared_ptr<PinnedPool> pool_;                 // any device reads it; null: none
   Backend& backend_;
   const FallbackRuns runs_;
-  const bool shapes_differ_ = spec_.max_batch_size > 0 && HasFreeDims(spec_);  // of requests, which are batched
   const std::shared_ptr<ComputeTurns::Share> share_ = std::make_shared<ComputeTurns::Share>();
   std::atomic<size_t> sessions_ = 0;  // which take the devices in turn
   mutable Mutex mutex_;

@@ -38,7 +38,7 @@ class IdentitySession final : public Session {
     times.output = clock_.Now() - start - times.compute;
     return absl::OkStatus();
   }
-  bool RunsAtOnce() const override { return execute_delay_ == absl::ZeroDuration() && repeats_ == 0; }
+  bool RunsAtOnce(uint64_t) const override { return execute_delay_ == absl::ZeroDuration() && repeats_ == 0; }
 
  private:
   void Delay(Instant start) {

@@ -150,8 +150,9 @@ class Session {
   virtual ~Session() = default;
   // All items together have at most max_batch_size rows (one item where that is 0). An error fails the whole batch.
   virtual Status Run(std::span<BatchItem> batch, BatchTimes& times) = 0;
-  // Whether any thread may run a batch, and waits for nothing meanwhile, as far as can be seen now. Thread-safe.
-  virtual bool RunsAtOnce() const { return false; }
+  // Whether any thread may run a batch of this class (Model::BatchClass), and waits for nothing meanwhile, as far as
+  // can be seen now. Thread-safe.
+  virtual bool RunsAtOnce(uint64_t) const { return false; }
 };
 
 // Thread-safe; outlives its sessions. What it computes doesn't change; how it does may, and then its facts.

@@ -87,7 +87,7 @@ class PlanSession final : public Session {
     }
     return absl::OkStatus();
   }
-  bool RunsAtOnce() const override { return seat_->RunsAtOnce(); }
+  bool RunsAtOnce(uint64_t) const override { return seat_->RunsAtOnce(); }
 
  private:
   // Rows of the plan that an item takes: its batch dimension where that is free, else all there are.

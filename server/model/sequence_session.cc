@@ -35,7 +35,7 @@ class SequenceSession final : public Session {
     }
     return absl::OkStatus();
   }
-  bool RunsAtOnce() const override { return seat_->RunsAtOnce(); }
+  bool RunsAtOnce(uint64_t) const override { return seat_->RunsAtOnce(); }
 
  private:
   // A sequence of a batch.

@@ -106,7 +106,7 @@ class ScriptedModel final : public Model {
    public:
     explicit ScriptedSession(ScriptedModel& model) : model_(model) {}
     Status Run(std::span<BatchItem> batch, BatchTimes& times) override { return model_.Run(batch, times); }
-    bool RunsAtOnce() const override { return model_.runs_at_once_; }
+    bool RunsAtOnce(uint64_t) const override { return model_.runs_at_once_; }
 
    private:
     ScriptedModel& model_;

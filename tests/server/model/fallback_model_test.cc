@@ -189,7 +189,30 @@ TEST_F(FallbackModelTest, OneShapeIsOneClass) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
   const auto served = Make(model, *DeriveFallbackSpec(*model.program));
   ASSERT_THAT(served, IsOk());
-  EXPECT_EQ((*served)->BatchClass(Request({1, 2}).views), 0u);
+  EXPECT_EQ((*served)->BatchClass(Request({1, 2}).views), (*served)->BatchClass(Request({3, 4, 5, 6}).views));
+}
+
+// A shape that has not come before may have to be planned for, for which no thread is borrowed.
+TEST_F(FallbackModelTest, RunsShapesAtOnceThatRanBefore) {
+  runs_.turns = std::make_shared<ComputeTurns>(2);
+  const FallbackModel model = OneNode("Neg", {-1, -1});
+  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  ASSERT_THAT(served, IsOk());
+  const auto session = (*served)->NewSession(Clock::Real());
+  ASSERT_THAT(session, IsOk());
+  Request one({1, 2}), longer({7, 8, 9, 10});
+  longer.views[0].shape = {1, 4};
+  const uint64_t short_class = (*served)->BatchClass(one.views), long_class = (*served)->BatchClass(longer.views);
+  EXPECT_FALSE((*session)->RunsAtOnce(short_class));
+  BatchTimes times;
+  BatchItem batch[] = {one.Item()};
+  ASSERT_THAT((*session)->Run(batch, times), IsOk());
+  EXPECT_TRUE((*session)->RunsAtOnce(short_class));
+  EXPECT_FALSE((*session)->RunsAtOnce(long_class));
+  ExecutorTurn other(runs_.turns, std::make_shared<ComputeTurns::Share>());
+  other.Begin(1);
+  EXPECT_FALSE((*session)->RunsAtOnce(short_class)) << "it would wait for another model";
+  other.End();
 }
 
 // Stands still, and counts who looks at it.

@@ -36,7 +36,7 @@ TEST(IdentityModelTest, OutputsAreInputs) {
   ASSERT_TRUE(model.ok()) << model.status();
   StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(Clock::Real());
   ASSERT_TRUE(session.ok());
-  EXPECT_TRUE((*session)->RunsAtOnce());
+  EXPECT_TRUE((*session)->RunsAtOnce(0));
 
   const std::vector<TensorView> first = {{DType::kFloat32, {1, 2}, BytesOf("12345678")},
                                          {DType::kString, {1, 2}, BytesOf("ab")}};
@@ -60,7 +60,7 @@ TEST(IdentityModelTest, ABatchTakesTheDelay) {
   StatusOr<std::unique_ptr<Session>> session = (*model)->NewSession(clock);
   ASSERT_TRUE(session.ok());
 
-  EXPECT_FALSE((*session)->RunsAtOnce());
+  EXPECT_FALSE((*session)->RunsAtOnce(0));
   BatchTimes times;
   std::atomic<bool> ended = false;
   std::thread executor([&] {
@@ -120,7 +120,7 @@ TEST(IdentityModelTest, ADecoupledOneAnswersUntilNobodyWantsMore) {
   auto model = NewIdentityModel(spec, absl::ZeroDuration(), 3);
   ASSERT_TRUE(model.ok());
   auto session = *(*model)->NewSession(Clock::Real());
-  EXPECT_FALSE(session->RunsAtOnce());
+  EXPECT_FALSE(session->RunsAtOnce(0));
   const std::string bytes = "abcd";
   const std::vector<TensorView> inputs(spec.inputs.size(),
                                        {spec.inputs[0].dtype, {1, 1}, std::as_bytes(std::span(bytes))});

@@ -155,7 +155,7 @@ TEST(PlanModelTest, RunsAtOnceWhereItWaitsForNothing) {
   const auto runs_at_once = [](const ModelSpec& spec, std::shared_ptr<ComputeTurns> its) {
     const std::vector<std::shared_ptr<const Plan>> plans = {std::make_shared<SumPlan>(0, 8)};
     const std::shared_ptr<Model> model = *NewPlanModel(spec, plans, std::move(its));
-    return NewSession(model)->RunsAtOnce();
+    return NewSession(model)->RunsAtOnce(0);
   };
   ModelSpec spec = SumSpec();
   EXPECT_TRUE(runs_at_once(spec, turns));
