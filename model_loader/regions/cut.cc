@@ -22,7 +22,7 @@ class Cutter {
       : graph_(graph),
         survey_(survey),
         backend_(backend),
-        likeness_(graph, survey),
+        likeness_(graph, survey, Likeness::Weights::kShapes),
         is_candidate_(std::move(is_candidate)),
         forms_(graph.nodes.size()),
         levels_(graph.nodes.size()) {
@@ -90,7 +90,7 @@ class Cutter {
     return is_plane && IsComputed(MakeRegion(graph_, survey_, form, idiom.nodes));
   }
 
-  // Regions that are alike are asked about once.
+  // Regions that are alike are asked about once: to lower a layer takes as long as to look at all of its weights.
   bool IsComputed(const Region& region) {
     const auto [computed, is_new] = computed_.try_emplace(likeness_.Of(region), false);
     if (!is_new) return computed->second;
@@ -273,11 +273,6 @@ class ByteBorders {
 };
 
 }  // namespace
-
-bool HasKnownWeight(const Node& node, const Survey& survey) {
-  const bool multiplies = node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul";
-  return multiplies && node.Input(1) != kNoValue && survey.IsKnown(node.inputs[1]);
-}
 
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
                                const CutFor& backend) {

@@ -35,9 +35,6 @@ struct CutFor {
 std::vector<Region> CutRegions(const Graph& graph, const Survey& survey, const std::vector<int>& nodes,
                                const CutFor& backend);
 
-// Whether the node multiplies an activation with a matrix that is known.
-bool HasKnownWeight(const Node& node, const Survey& survey);
-
 }  // namespace swizzle::regions
 
 #endif  // SWIZZLE_MODEL_LOADER_REGIONS_CUT_H_

@@ -74,7 +74,9 @@ class Likeness::Text {
     text_ += Concat("\n", node.domain, ".", node.op);
     if (const Idiom* const idiom = survey_.IdiomOf(index)) AddIdiom(*idiom, static_cast<int>(index));
     AddAttributes(node.attributes);
-    for (const int input : node.inputs) AddInput(input);
+    for (const int input : node.inputs) {
+      IsByShape(node, input) ? AddShape(input) : AddInput(input);
+    }
     text_ += Concat(" makes ", node.outputs.size());
     for (const int output : MadeValues(node, survey_)) {
       text_ += Concat(" ", std::ranges::find(node.outputs, output) - node.outputs.begin(), "=", places_.size());
@@ -92,6 +94,18 @@ class Likeness::Text {
 
   void AddAttributes(const std::map<std::string, Attribute>& attributes) {
     for (const auto& [name, attribute] : attributes) text_ += Concat(" ", name, "=", TextOf(attribute));
+  }
+
+  // A weight of whole numbers stays one in the network, whose kernels go by its scales.
+  bool IsByShape(const Node& node, int value) const {
+    if (of_.weights_ == Weights::kElements || !HasKnownWeight(node, survey_) || value != node.inputs[1]) return false;
+    const int maker = survey_.MakerOf(value);
+    return maker == Survey::kOutside || graph_.nodes[static_cast<size_t>(maker)].op != "DequantizeLinear";
+  }
+
+  void AddShape(int value) {
+    const auto index = static_cast<size_t>(value);
+    text_ += Concat(" weight ", DTypeName(survey_.dtypes[index]), ShapeOr(survey_.shapes[index]));
   }
 
   void AddInput(int value) {

@@ -4,6 +4,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_LIKENESS_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_LIKENESS_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -13,10 +14,14 @@ namespace swizzle::regions {
 
 class Likeness {
  public:
-  Likeness(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey) {}
+  // What of weights two regions have in common that are alike: what they hold, or, for who asks whether there are
+  // kernels at all, their types and shapes alone. Other known values always count by what they hold.
+  enum class Weights : uint8_t { kElements, kShapes };
+  Likeness(const Graph& graph, const Survey& survey, Weights weights = Weights::kElements)
+      : graph_(graph), survey_(survey), weights_(weights) {}
 
   // Two regions have this in common only if their networks are the same but for names, inputs and outputs in the same
-  // order, and the survey saw inputs of the same shapes. Known values count by what they hold.
+  // order, and the survey saw inputs of the same shapes.
   std::string Of(const Region& region);
 
  private:
@@ -27,6 +32,7 @@ class Likeness {
 
   const Graph& graph_;
   const Survey& survey_;
+  const Weights weights_;
   std::map<int, std::string> contents_;  // by value
 };
 

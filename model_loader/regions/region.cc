@@ -237,6 +237,11 @@ bool IsActivation(const Survey& survey, int value, Form form) {
   return shape->size() >= least && std::ranges::all_of(*shape, [](int64_t extent) { return extent > 0; });
 }
 
+bool HasKnownWeight(const Node& node, const Survey& survey) {
+  const bool multiplies = node.op == "Conv" || node.op == "Gemm" || node.op == "MatMul";
+  return multiplies && node.Input(1) != kNoValue && survey.IsKnown(node.inputs[1]);
+}
+
 Shape RowShape(const Shape& shape, Form form) {
   return form == Form::kVectors ? Shape{shape.back()} : Shape(shape.begin() + 1, shape.end());
 }

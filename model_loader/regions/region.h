@@ -31,6 +31,9 @@ std::vector<int> MadeValues(const Node& node, const Survey& survey);
 // Whether a value may be one of a region of this form.
 bool IsActivation(const Survey& survey, int value, Form form);
 
+// Whether the node multiplies an activation with a matrix that is known.
+bool HasKnownWeight(const Node& node, const Survey& survey);
+
 // The shape of a value's row.
 Shape RowShape(const Shape& shape, Form form);
 
