@@ -2,9 +2,10 @@
 //
 //   regions_bench --model=vit.onnx --device=cuda --precision=FP32,FP16 --tuning-budget=5 -o json
 //
-// Inputs are drawn, and copied to the device and back in every run; times are medians, and the least beside them.
-// Printed, too: what was planned, what lies between and where, and the largest difference from the host's outputs in
-// FP32, as a share of the largest magnitude. A model that is planned whole is run as such.
+// Inputs are drawn, and copied to the device and back in every run, from memory that it reads by itself, as a server
+// has them, or, with --staged, from other memory; times are medians, and the least beside them. Printed, too: what was
+// planned, what lies between and where, and the largest difference from the host's outputs in FP32, as a share of the
+// largest magnitude. A model that is planned whole is run as such.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ struct Options {
   std::string lock;
   bool check = false;
   bool dense = false;
+  bool staged = false;
   bool json = false;
 };
 
@@ -61,9 +63,20 @@ struct Drawn {
   DType dtype = DType::kFloat32;
   Shape shape;
   std::vector<std::byte> bytes;
+  std::unique_ptr<Buffer> pinned = nullptr;  // the same in memory that the device reads; null: nowhere
 
-  TensorView view() const { return {dtype, shape, bytes}; }
+  std::span<const std::byte> Where() const {
+    return pinned == nullptr ? std::span<const std::byte>(bytes) : std::span(pinned->data(), bytes.size());
+  }
 };
+
+Status Pin(DeviceBackend& device, std::vector<Drawn>& inputs) {
+  for (Drawn& input : inputs) {
+    SWIZZLE_ASSIGN_OR_RETURN(input.pinned, device.AllocateHost(input.bytes.size()));
+    std::memcpy(input.pinned->data(), input.bytes.data(), input.bytes.size());
+  }
+  return {};
+}
 
 StatusOr<Drawn> Draw(DType dtype, Shape shape, bool mask, const Options& options, std::mt19937& random) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
@@ -104,9 +117,11 @@ class InRegions final : public Contender {
   }
 
   Status Run(const std::vector<Drawn>& inputs) override {
-    std::vector<TensorView> views;
-    for (const Drawn& input : inputs) views.push_back(input.view());
-    SWIZZLE_ASSIGN_OR_RETURN(outputs_, runner_->Run(views));
+    std::vector<fallback::TensorPieces> pieces;
+    for (const Drawn& input : inputs) {
+      pieces.push_back({input.dtype, input.shape, {input.Where()}, input.pinned != nullptr});
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(outputs_, runner_->RunPieces(pieces));
     return {};
   }
   std::vector<Floats> Outputs() const override {
@@ -136,6 +151,7 @@ class Whole final : public Contender {
     if (network.sequences) return Unimplemented("plan_bench takes networks of sequences");
     auto made = std::make_unique<Whole>();
     options.max_batch = made->batch_ = network.batch_size > 0 ? network.batch_size : batch;
+    made->reads_pinned_ = std::holds_alternative<DeviceBackend*>(backend.kind());
     SWIZZLE_ASSIGN_OR_RETURN(made->plan_, MakePlan(std::move(network), backend, options));
     SWIZZLE_ASSIGN_OR_RETURN(made->runner_, made->plan_->NewRunner({}));
     return std::unique_ptr<Contender>(std::move(made));
@@ -143,7 +159,11 @@ class Whole final : public Contender {
 
   Status Run(const std::vector<Drawn>& inputs) override {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      runner_->WriteInput(static_cast<int>(i), BatchSize(batch_), 0, inputs[i].bytes);
+      if (inputs[i].pinned != nullptr && reads_pinned_) {
+        runner_->CopyInput(static_cast<int>(i), BatchSize(batch_), 0, inputs[i].Where());
+      } else {
+        runner_->WriteInput(static_cast<int>(i), BatchSize(batch_), 0, inputs[i].Where());
+      }
     }
     return runner_->Run(BatchSize(batch_));
   }
@@ -163,6 +183,7 @@ class Whole final : public Contender {
 
  private:
   int64_t batch_ = 1;
+  bool reads_pinned_ = false;
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Runner> runner_;
 };
@@ -274,8 +295,9 @@ StatusOr<Json> Measure(const Options& options, const std::string& precision, con
 
 Status Run(const Options& options) {
   SWIZZLE_ASSIGN_OR_RETURN(const RunnableModel model, LoadRunnableModel(options.model));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Drawn> inputs, DrawInputs(model, options));
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<Drawn> inputs, DrawInputs(model, options));
+  if (devices.main_gpu() != nullptr && !options.staged) SWIZZLE_RETURN_IF_ERROR(Pin(*devices.main_gpu(), inputs));
   SWIZZLE_ASSIGN_OR_RETURN(const Devices of_host, Devices::Open("cpu"));
   std::unique_ptr<Contender> host;
   if (options.check) {
@@ -318,6 +340,7 @@ int main(int argc, char** argv) {
   app.add_option("--lock", options.lock, "a file whose lock is held while the device is used");
   app.add_flag("--check", options.check, "compare with the host");
   app.add_flag("--dense", options.dense, "choose dense kernels only");
+  app.add_flag("--staged", options.staged, "inputs are in memory that the device doesn't read by itself");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);
   options.json = format == "json";
