@@ -87,6 +87,10 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   class Call;
   using Parser = http::request_parser<http::buffer_body>;
 
+  // By one call to the system; Asio itself would write 64 KiB. TLS copies what it is given, and encrypts 16 KiB of it.
+  static constexpr size_t kMostWritten =
+      std::is_same_v<Stream, TlsStream> ? 64 << 10 : std::numeric_limits<size_t>::max();
+
   PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
 
   // What throws, where memory runs out or in a callback, ends the connection: what else it waits for would keep it.
@@ -305,7 +309,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       for (const std::string& piece : answer_.body) buffers.push_back(net::buffer(piece));
     }
     ExpireAfter(all_.limits.answer_time);
-    net::async_write(stream_, buffers, Then(&Connection::OnWritten));
+    const auto most = [](error_code error, size_t) { return error ? 0 : kMostWritten; };
+    net::async_write(stream_, buffers, most, Then(&Connection::OnWritten));
   }
   void OnWritten(error_code error, size_t) {
     answer_ = {};
