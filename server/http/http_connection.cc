@@ -57,10 +57,10 @@ template <typename Stream>
 class Connection final : public HttpConnection, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   template <typename... Args>
-  Connection(HttpConnections& all, std::shared_ptr<net::ssl::context> tls, Args&&... args)
+  Connection(HttpConnections& all, HttpLoop& loop, std::shared_ptr<net::ssl::context> tls, Args&&... args)
       : all_(all),
         tls_(std::move(tls)),
-        listed_{all, ++all.numbered},
+        listed_(all, loop),
         of_age_(all.DrawAge()),
         stream_(std::forward<Args>(args)...) {}
 
@@ -351,8 +351,15 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   // Until all that uses Asio has gone.
   struct Listed {
     HttpConnections& all;
+    HttpLoop& loop;
     const int64_t number;
-    ~Listed() { all.Remove(number); }
+    Listed(HttpConnections& its, HttpLoop& its_loop) : all(its), loop(its_loop), number(++its.numbered) {
+      ++loop.connections;
+    }
+    ~Listed() {
+      --loop.connections;
+      all.Remove(number);
+    }
   };
 
   HttpConnections& all_;
@@ -422,13 +429,11 @@ std::shared_ptr<HttpConnection> NewHttpConnection(HttpConnections& all, int desc
   getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &length);
   const int one = 1;
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));  // no Unix socket has it
-  const Protocol protocol(name.ss_family, 0);
-  if (tls == nullptr) {
-    return std::make_shared<Connection<PlainStream>>(all, nullptr, net::make_strand(all.io), protocol, descriptor);
-  }
-  PlainStream plain(net::make_strand(all.io), protocol, descriptor);
+  HttpLoop& loop = all.LeastTaken();
+  PlainStream plain(net::make_strand(loop.io), Protocol(name.ss_family, 0), descriptor);
+  if (tls == nullptr) return std::make_shared<Connection<PlainStream>>(all, loop, nullptr, std::move(plain));
   net::ssl::context& context = *tls;
-  return std::make_shared<Connection<TlsStream>>(all, std::move(tls), std::move(plain), context);
+  return std::make_shared<Connection<TlsStream>>(all, loop, std::move(tls), std::move(plain), context);
 }
 
 }  // namespace swizzle

@@ -13,6 +13,12 @@ constexpr absl::Duration kRoomTime = absl::Seconds(1);  // for a connection to g
 
 }  // namespace
 
+HttpConnections::HttpConnections(const HttpLimits& its_limits, HttpService& its_service)
+    : limits(its_limits), service(its_service), random_(std::random_device()()) {
+  const int threads = limits.stay_on_threads ? 1 : limits.threads;
+  for (int i = 0; i < limits.threads / threads; ++i) loops.emplace_back(threads);
+}
+
 void HttpConnections::Add(int64_t number, std::weak_ptr<HttpConnection> its) {
   const MutexLock lock(mutex_);
   all_[number] = std::move(its);
@@ -52,6 +58,10 @@ void HttpConnections::MakeRoom() {
   while (std::ssize(all_) >= limits.connections - 1 && Clock::Real().Now() < end) {
     Clock::Real().WaitUntil(mutex_, removed_, end);
   }
+}
+
+HttpLoop& HttpConnections::LeastTaken() {
+  return *std::ranges::min_element(loops, {}, [](const HttpLoop& loop) { return loop.connections.load(); });
 }
 
 Instant HttpConnections::DrawAge() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <random>
@@ -34,15 +35,22 @@ class HttpConnection {
   virtual void End() = 0;
 };
 
+// What runs connections, on one thread or several.
+struct HttpLoop {
+  explicit HttpLoop(int threads) : io(threads) {}
+
+  boost::asio::io_context io;
+  std::atomic<int64_t> connections = 0;
+};
+
 // Outlives all connections. Thread-safe, but for what is said to be one thread's.
 class HttpConnections {
  public:
-  HttpConnections(const HttpLimits& its_limits, HttpService& its_service)
-      : limits(its_limits), service(its_service), random_(std::random_device()()) {}
+  HttpConnections(const HttpLimits& its_limits, HttpService& its_service);
 
   const HttpLimits limits;
   HttpService& service;
-  boost::asio::io_context io;
+  std::deque<HttpLoop> loops;
   InflightBytes bodies;
   std::atomic<int64_t> requests = 0, ended_slow = 0, ended_aged = 0, ended_idle = 0, numbered = 0;
   std::atomic<bool> draining = false;
@@ -57,6 +65,8 @@ class HttpConnections {
   // asked: whoever is in order asks and reads at once. Waits until there may be one more, for a while. The acceptor's
   // thread's.
   void MakeRoom();
+  // That of a connection that begins now. The acceptor's thread's.
+  HttpLoop& LeastTaken();
   // When a connection that begins now will be of age. The acceptor's thread's.
   Instant DrawAge();
 

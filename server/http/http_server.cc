@@ -19,14 +19,17 @@ class BeastServer final : public HttpServer {
  public:
   BeastServer(ListeningSocket socket, const HttpLimits& limits, HttpService& service,
               const TlsCertificates* certificates)
-      : port_(socket.port), tls_(certificates), connections_(limits, service), work_(connections_.io.get_executor()) {
-    for (int i = 0; i < limits.threads; ++i) threads_.emplace_back([this] { Run(); });
+      : port_(socket.port), tls_(certificates), connections_(limits, service) {
+    for (HttpLoop& loop : connections_.loops) work_.emplace_back(loop.io.get_executor());
+    for (size_t i = 0; i < static_cast<size_t>(limits.threads); ++i) {
+      threads_.emplace_back([&io = connections_.loops[i % connections_.loops.size()].io] { Run(io); });
+    }
     acceptor_ = std::make_unique<ConnectionAcceptor>(std::move(socket), limits.connections,
                                                      [this](int descriptor) { Take(descriptor); });
   }
   ~BeastServer() override {
     Shutdown();
-    work_.reset();
+    work_.clear();
     for (std::thread& thread : threads_) thread.join();
   }
 
@@ -51,10 +54,10 @@ class BeastServer final : public HttpServer {
 
  private:
   // Connections contain what their handlers throw; what is thrown while one is ended for that ends no thread.
-  void Run() {
+  static void Run(boost::asio::io_context& io) {
     while (true) {
       try {
-        connections_.io.run();
+        io.run();
         return;
       } catch (...) {
       }
@@ -73,7 +76,7 @@ class BeastServer final : public HttpServer {
   const int port_;
   HttpTls tls_;  // the acceptor's thread's
   HttpConnections connections_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::vector<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
   std::vector<std::thread> threads_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;
 };

@@ -33,6 +33,9 @@ struct HttpLimits {
   // A tenth more or less; the first answer after it ends the connection. Zero: any.
   absl::Duration connection_age = absl::ZeroDuration();
   int threads = 1;
+  // A connection stays on one thread, and wakes no other, which costs more than a small request. Those of one thread
+  // wait for each other; without this, whichever thread is idle goes on with any.
+  bool stay_on_threads = false;
   bool one_request = false;  // a connection ends with its first answer
   int make_room_from = 0;    // connections, of which the oldest ends where another comes; 0: none does
 };

@@ -58,7 +58,8 @@ HttpLimits HttpLimitsOf(const RpcLimits& limits) {
           .answer_time = limits.response_timeout,
           .idle_time = limits.connection_idle,
           .connection_age = limits.connection_age,
-          .threads = std::clamp(AvailableCpus() / 4, 2, 8)};
+          .threads = std::clamp(AvailableCpus() / 4, 2, 8),
+          .stay_on_threads = true};
 }
 
 HttpAnswer RestService::Error(int status, const std::string& why) {

@@ -93,8 +93,9 @@ void Serve(std::string_view bytes) {
   (void)send(ends[0], bytes.data(), bytes.size(), MSG_NOSIGNAL);
   shutdown(ends[0], SHUT_WR);
   NewHttpConnection(connections, ends[1], nullptr)->Start();
-  connections.io.restart();
-  connections.io.run();
+  boost::asio::io_context& io = connections.loops.front().io;
+  io.restart();
+  io.run();
   SWIZZLE_CHECK(connections.All().empty() && connections.bodies.held() == 0);
   char answer[9];
   const ssize_t got = recv(ends[0], answer, sizeof(answer), 0);

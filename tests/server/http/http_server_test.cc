@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -21,9 +22,11 @@ namespace swizzle {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 // Answers with the target, or by what a test puts in its place.
@@ -176,7 +179,7 @@ TEST(HttpServerTest, ServesManyAtOnce) {
     clients.emplace_back([&answer, port = server->port()] { answer = HttpGet(port, "/many"); });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_THAT(answers, ::testing::Each(EndsWith("target /many")));
+  EXPECT_THAT(answers, Each(EndsWith("target /many")));
 }
 
 // ---- Connections ----
@@ -272,6 +275,33 @@ TEST(HttpServerTest, ASlowAnswerKeepsNoOtherWaiting) {
   for (int i = 0; i < 10; ++i) EXPECT_THAT(HttpGet(server->port(), "/a"), EndsWith("answered"));
   go.set_value();
   slow.join();
+}
+
+TEST(HttpServerTest, ConnectionsStayOnThreadsOfWhichEachHasAPart) {
+  Echo echo;
+  const auto server = Start(echo, {.connections = 8, .threads = 2, .stay_on_threads = true});
+  Mutex mutex;
+  std::map<std::string, std::vector<std::thread::id>> threads;  // by connection
+  echo.Do([&](const std::shared_ptr<HttpCall>& call) {
+    {
+      const MutexLock lock(mutex);
+      threads[call->peer()].push_back(std::this_thread::get_id());
+    }
+    call->Answer(HttpAnswer{.body = {"answered"}}, nullptr);
+  });
+  const SilentClient first(server->port()), second(server->port());
+  while (server->connections().accepted < 2) std::this_thread::yield();
+  for (const SilentClient* client : {&first, &second}) {
+    ASSERT_TRUE(client->Send(Get("/a") + Get("/b") + Get("/c", true)));
+  }
+  EXPECT_THAT(first.Read(), EndsWith("answered"));
+  EXPECT_THAT(second.Read(), EndsWith("answered"));
+  const MutexLock lock(mutex);
+  ASSERT_EQ(threads.size(), 2U);
+  const auto& [one, other] = std::pair(threads.begin()->second, threads.rbegin()->second);
+  EXPECT_THAT(one, AllOf(SizeIs(3), Each(one.front())));
+  EXPECT_THAT(other, AllOf(SizeIs(3), Each(other.front())));
+  EXPECT_NE(one.front(), other.front());
 }
 
 TEST(HttpServerTest, StopsWithAClientThatSaysNothing) {
