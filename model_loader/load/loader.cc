@@ -72,17 +72,22 @@ StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
   return model;
 }
 
-}  // namespace
-
-StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
+// source: the file, for whoever reads it again.
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const OnnxSource& source, const LoadLimits& limits) {
   if (IsCheckpoint(file)) return LoadCheckpoint(file);
   if (IsPacked(file)) return LoadPacked(file, limits);
   if (file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
   }
-  auto model = LoadOnnx(OnnxSource::OfFile(file), Within(limits, ReadOptionsFor(file)), "onnx");
+  auto model = LoadOnnx(source, Within(limits, ReadOptionsFor(file)), "onnx");
   if (!model.ok()) return Annotate(model.status(), file.string());
   return model;
+}
+
+}  // namespace
+
+StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
+  return LoadModel(file, OnnxSource::OfFile(file), limits);
 }
 
 StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits) {
@@ -104,11 +109,6 @@ StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesy
   auto program = fallback::ReadProgram(source, options);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
-}
-StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
-                                                               const LoadLimits& limits) {
-  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
-  return ReadProgram(file, OnnxSource::OfFile(file), Within(limits, ReadOptionsFor(file)));
 }
 
 // The program, because of what LoadModel said, or why there is none either.
@@ -133,23 +133,25 @@ StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, co
     return RunnableModel(LoadedModel{std::move(*network), "swz", {}});
   }
   const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);
-  auto planned = LoadOnnx(onnx.bytes, onnx.options, "swz");
+  const OnnxSource source(onnx.bytes);
+  auto planned = LoadOnnx(source, onnx.options, "swz");
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const Status refused = Annotate(planned.status(), file.string());
   if (refused.code() != StatusCode::kUnimplemented) return refused;
-  return InsteadOf(refused, file, "swz", ReadProgram(file, onnx.bytes, onnx.options));
+  return InsteadOf(refused, file, "swz", ReadProgram(file, source, onnx.options));
 }
 
 }  // namespace
 
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits) {
   if (IsPacked(file)) return LoadRunnablePacked(file, limits);
-  StatusOr<LoadedModel> planned = LoadModel(file, limits);
+  const OnnxSource source = OnnxSource::OfFile(file);
+  StatusOr<LoadedModel> planned = LoadModel(file, source, limits);
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const bool known = IsCheckpoint(file) || file.extension() == ".onnx";
   if (planned.status().code() != StatusCode::kUnimplemented || !known) return planned.status();
-  const char* const container = IsCheckpoint(file) ? "safetensors" : "onnx";
-  return InsteadOf(planned.status(), file, container, ReadProgram(file, limits));
+  if (IsCheckpoint(file)) return InsteadOf(planned.status(), file, "safetensors", fallback::ReadProgram(file));
+  return InsteadOf(planned.status(), file, "onnx", ReadProgram(file, source, Within(limits, ReadOptionsFor(file))));
 }
 
 }  // namespace swizzle

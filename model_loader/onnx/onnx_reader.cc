@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
@@ -117,6 +118,9 @@ class GraphReader {
   GraphReader(onnx::GraphProto& proto, const ReadOptions& options, TensorSource& source, GraphReader* outer = nullptr)
       : proto_(proto), options_(options), source_(source), outer_(outer) {}
 
+  // Whether the graph is as it was: an operator is not supported, and nothing else has been read.
+  bool is_intact() const { return is_intact_; }
+
   // Values of the graph around this one that this one's last inputs stand for.
   const std::vector<int>& captured() const { return captured_; }
 
@@ -124,7 +128,10 @@ class GraphReader {
     graph_.opset = opset;
     SWIZZLE_RETURN_IF_ERROR(CheckName(proto_.name(), "the graph"));
     graph_.name = proto_.name();
-    SWIZZLE_RETURN_IF_ERROR(CheckSupport());
+    if (Status supported = CheckSupport(); !supported.ok()) {
+      is_intact_ = true;
+      return supported;
+    }
     SWIZZLE_RETURN_IF_ERROR(ReadInitializers());
     SWIZZLE_RETURN_IF_ERROR(ReadInputs());
     for (int i = 0; i < proto_.node_size(); ++i) SWIZZLE_RETURN_IF_ERROR(ReadNode(i));
@@ -374,6 +381,7 @@ class GraphReader {
   const ReadOptions& options_;
   TensorSource& source_;
   GraphReader* const outer_;
+  bool is_intact_ = false;
   std::vector<int> captured_;
   Graph graph_;
   std::unordered_map<std::string, int> values_;  // by name
@@ -391,6 +399,12 @@ AxisNames NamesOf(const onnx::GraphProto& graph) {
 
 }  // namespace
 
+struct OnnxSource::Parsed {
+  std::optional<onnx::ModelProto> proto;
+};
+
+OnnxSource::OnnxSource(std::span<const std::byte> bytes) : bytes_(bytes), parsed_(std::make_shared<Parsed>()) {}
+
 ReadOptions ReadOptionsFor(const std::filesystem::path& file) {
   ReadOptions options;
   options.external_folder = ModelFolder::Of(file);
@@ -403,8 +417,12 @@ StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options) {
 }
 
 StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options, AxisNames& names) {
-  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model, options));
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(proto, options));
+  std::optional<onnx::ModelProto>& parsed = model.parsed().proto;
+  if (!parsed) {
+    SWIZZLE_ASSIGN_OR_RETURN(parsed, Parse(model, options));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(*parsed, options));
+  onnx::ModelProto proto = *std::exchange(parsed, std::nullopt);
   SWIZZLE_RETURN_IF_ERROR(InlineFunctions(proto, {.max_nodes = options.max_nodes}));
   for (const std::string* name : {&proto.producer_name(), &proto.producer_version()}) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(*name, "the model's producer"));
@@ -417,7 +435,10 @@ StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options, Ax
     reading.find_operator = FindSequenceOperator;
   }
   TensorSource source(reading);
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, GraphReader(*proto.mutable_graph(), reading, source).Read(opset));
+  GraphReader reader(*proto.mutable_graph(), reading, source);
+  StatusOr<Graph> read = reader.Read(opset);
+  if (reader.is_intact()) parsed = std::move(proto);
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, std::move(read));
   if (sequences) SWIZZLE_RETURN_IF_ERROR(ReadSequences(graph));
   graph.producer = proto.producer_name();
   if (!proto.producer_version().empty()) graph.producer += " " + proto.producer_version();

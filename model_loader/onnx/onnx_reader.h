@@ -69,12 +69,13 @@ struct ReadOptions {
 ReadOptions ReadOptionsFor(const std::filesystem::path& file);
 
 // Where a model is: in bytes that somebody holds, or in a file, which is parsed as it is read and never held beside
-// what is parsed of it. Refers to the bytes.
+// what is parsed of it. A reading that finds an operator it doesn't take leaves what was parsed to the next one. Refers
+// to the bytes. Copies share what is parsed; single-owner.
 class OnnxSource {
  public:
   // NOLINTBEGIN(google-explicit-constructor): bytes alone are a source
-  OnnxSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  OnnxSource(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  OnnxSource(std::span<const std::byte> bytes);
+  OnnxSource(const std::vector<std::byte>& bytes) : OnnxSource(std::span(bytes)) {}
   // NOLINTEND(google-explicit-constructor)
   static OnnxSource OfFile(std::filesystem::path file) {
     OnnxSource source{std::span<const std::byte>()};
@@ -85,9 +86,14 @@ class OnnxSource {
   const std::optional<std::filesystem::path>& file() const { return file_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // For readers.
+  struct Parsed;
+  Parsed& parsed() const { return *parsed_; }
+
  private:
   std::span<const std::byte> bytes_;
   std::optional<std::filesystem::path> file_;
+  std::shared_ptr<Parsed> parsed_;
 };
 
 // The graph as the file has it, verified (graph/verify.h); initializers are constants. INVALID_ARGUMENT if the file is

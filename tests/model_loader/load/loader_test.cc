@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "model_loader/fallback/load.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/packed/packed_graph.h"
 #include "model_loader/packed/packed_writer.h"
@@ -55,6 +56,19 @@ TEST(LoaderTest, LoadsTheShippedModels) {
 void Write(const std::filesystem::path& file, std::span<const std::byte> bytes) {
   const auto size = static_cast<std::streamsize>(bytes.size());
   std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), size);
+}
+
+TEST(LoaderTest, WhatIsParsedServesTheNextReading) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 8, 8}).Node("Det", {"x"}, {"y"}).Output("y");
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "model.onnx";
+  Write(file, builder.Bytes());
+  const OnnxSource source = OnnxSource::OfFile(file);
+  EXPECT_THAT(ReadOnnx(source), IsError(StatusCode::kUnimplemented, "Det"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(fallback::ReadProgram(source), IsOk()) << "it would have to be parsed again";
+  EXPECT_THAT(fallback::ReadProgram(source), IsError(StatusCode::kNotFound, "no such file")) << "its elements were taken";
 }
 
 TEST(LoaderTest, NamesTheFileInErrors) {
