@@ -2,15 +2,17 @@
 """The models of any_graph.py on a GPU, beside PyTorch on the same files (torch_graph.py), in the same run.
 
     python3 tests/bench/any_graph_gpu.py --bench=build/cuda/bin/regions_bench [--models=vit,swin] [--sparsities=0,0.9]
-        [--precisions=FP32,FP16] [--batch=1] [--tuning-budget=5] [--no-torch] [--check] [--output=FILE]
+        [--precisions=FP32,FP16] [--batch=1] [--tuning-budget=5] [--no-torch] [--staged] [--check] [--output=FILE]
 
-Several processes read models at once; one at a time uses the device. Python has onnx, numpy and torch. --output keeps
+Inputs are in memory that the device reads, as a server has them and as PyTorch's are; --staged measures, too, what it
+takes where they are not. Several processes read models at once; one at a time uses the device. Python has onnx, numpy and torch. --output keeps
 rows as JSON; what the file holds of other models, precisions and batches stays.
 """
 
 import argparse
 import concurrent.futures
 import datetime
+import itertools
 import json
 import pathlib
 import subprocess
@@ -50,7 +52,10 @@ def ours(arguments, scratch, name, sparsity):
                f'--tuning-budget={arguments.tuning_budget}', f'--rounds={arguments.rounds}',
                f'--tuning-cache={scratch / name}_{sparsity}.times',
                *(['--check'] if arguments.check else [])]
-    return [row | {'model': name, 'sparsity': sparsity} for row in json_lines(command)]
+    rows = [row | {'model': name, 'sparsity': sparsity} for row in json_lines(command)]
+    staged = json_lines([*command, '--staged']) if arguments.staged else []
+    return [row | {'staged_ms': other['ms']} if 'ms' in other else row
+            for row, other in itertools.zip_longest(rows, staged, fillvalue={})]
 
 
 def torchs(arguments, scratch):
@@ -100,6 +105,7 @@ def parse():
     parser.add_argument('--rounds', type=int, default=101)
     parser.add_argument('--tuning-budget', type=float, default=5)
     parser.add_argument('--no-torch', action='store_true')
+    parser.add_argument('--staged', action='store_true', help='also with inputs in memory that the device cannot read')
     parser.add_argument('--check', action='store_true', help="compare outputs with the host's")
     parser.add_argument('--models-folder', type=pathlib.Path, help='where models are kept, and taken from')
     parser.add_argument('--output', type=pathlib.Path)
