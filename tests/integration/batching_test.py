@@ -25,7 +25,8 @@ MODELS = {
     'slots': (0, f'max_queue_delay_microseconds: {MINUTE} default_queue_policy {{ max_queue_size: 2 }}'),
     'shorter': (BUSY_MS,
                 f'default_queue_policy {{ default_timeout_microseconds: {HOUR} allow_timeout_override: true }}'),
-    'longer': (BUSY_MS, 'default_queue_policy { default_timeout_microseconds: 1000 allow_timeout_override: true }'),
+    'longer': (BUSY_MS,
+               'default_queue_policy { default_timeout_microseconds: 500000 allow_timeout_override: true }'),
     'levels': (BUSY_MS, 'priority_levels: 3 default_priority_level: 2'),
 }
 

@@ -68,7 +68,8 @@ TEST(LoaderTest, WhatIsParsedServesTheNextReading) {
   EXPECT_THAT(ReadOnnx(source), IsError(StatusCode::kUnimplemented, "Det"));
   std::filesystem::remove(file);
   EXPECT_THAT(fallback::ReadProgram(source), IsOk()) << "it would have to be parsed again";
-  EXPECT_THAT(fallback::ReadProgram(source), IsError(StatusCode::kNotFound, "no such file")) << "its elements were taken";
+  EXPECT_THAT(fallback::ReadProgram(source), IsError(StatusCode::kNotFound, "no such file"))
+      << "its elements were taken";
 }
 
 TEST(LoaderTest, NamesTheFileInErrors) {
