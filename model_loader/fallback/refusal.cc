@@ -78,7 +78,7 @@ class Trials {
  public:
   Trials(const Node& node, std::span<const Operand> operands, Memory& memory,
          const std::function<Status(std::span<const Array>)>& run)
-      : node_(node), operands_(operands), memory_(memory), run_(run) {
+      : operands_(operands), memory_(memory), run_(run) {
     std::vector<Array> given;
     for (const Operand& operand : operands) {
       given.push_back(operand.given);
@@ -200,7 +200,6 @@ class Trials {
     return true;
   }
 
-  const Node& node_;
   const std::span<const Operand> operands_;
   Memory& memory_;
   const std::function<Status(std::span<const Array>)>& run_;

@@ -92,7 +92,7 @@ std::vector<FreeDimension> FreeDimensionsOf(const std::vector<Port>& inputs) {
       const auto same = std::ranges::find_if(dimensions, [&](const FreeDimension& other) {
         return other.name == name && (!name.empty() || (d == 0 && other.counts_rows));
       });
-      FreeDimension& dimension = same == dimensions.end() ? dimensions.emplace_back(name) : *same;
+      FreeDimension& dimension = same == dimensions.end() ? dimensions.emplace_back(FreeDimension{name, {}}) : *same;
       dimension.counts_rows = d == 0 && (dimension.places.empty() || dimension.counts_rows);
       dimension.places.emplace_back(i, d);
     }

@@ -72,7 +72,8 @@ std::optional<Neighbours> NeighboursOf(size_t place, size_t sizes) {
 std::vector<size_t> MeasuringOrder(size_t sizes) {
   std::vector<size_t> order(sizes);
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_partition(order, [=](size_t place) { return !NeighboursOf(place, sizes).has_value(); });
+  std::stable_partition(order.begin(), order.end(),
+                        [=](size_t place) { return !NeighboursOf(place, sizes).has_value(); });
   return order;
 }
 
