@@ -5,8 +5,8 @@
         [--precisions=FP32,FP16] [--batch=1] [--tuning-budget=5] [--no-torch] [--staged] [--check] [--output=FILE]
 
 Inputs are in memory that the device reads, as a server has them and as PyTorch's are; --staged measures, too, what it
-takes where they are not. Several processes read models at once; one at a time uses the device. Python has onnx, numpy and torch. --output keeps
-rows as JSON; what the file holds of other models, precisions and batches stays.
+takes where they are not. Several processes read models at once; one at a time uses the device. Python has onnx, numpy
+and torch. --output keeps rows as JSON; what the file holds of other models, precisions and batches stays.
 """
 
 import argparse

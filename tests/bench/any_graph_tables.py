@@ -44,7 +44,8 @@ def any_graph_gpu_table():
         return f'{precision} {times(statistics.geometric_mean(ratios))} of {len(ratios)} models' if ratios else None
 
     peer = ('PyTorch', 'gain') if timed else ()
-    text = table('model like', 'FP32', *peer, 'FP16', *peer, 'regions', 'nodes between', 'on the host', rows=[line(model) for model in dict.fromkeys(row['model'] for row in rows)])
+    text = table('model like', 'FP32', *peer, 'FP16', *peer, 'regions', 'nodes between', 'on the host',
+                 rows=[line(model) for model in dict.fromkeys(row['model'] for row in rows)])
     means = ', '.join(filter(None, map(mean, ('FP32', 'FP16'))))
     return text + note(
         f'One {each("device", rows)}, {each("date", rows)}, `tests/bench/any_graph_gpu.py --tuning-budget=1`: batch 1, '

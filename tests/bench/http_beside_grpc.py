@@ -3,8 +3,8 @@ plain socket, which shows what of HTTP's time is the server's.
 
     python3 tests/bench/http_beside_grpc.py build/dev/bin/swizzle-server [ANOTHER_BUILD/bin/swizzle-server ...]
 
-An identity answers 64 bytes; a tensor of 64 bytes to an image of 3 x 224 x 224 in FP32 (602 KB), as a classifier does; or
-the image. Prints the p50 of the round trip of each way, and HTTP's as a part of gRPC's: the median of --blocks of
+An identity answers 64 bytes; a tensor of 64 bytes to an image of 3 x 224 x 224 in FP32 (602 KB), as a classifier does;
+or the image. Prints the p50 of the round trip of each way, and HTTP's as a part of gRPC's: the median of --blocks of
 --rounds requests. The three ways, and the programs, take turns by request, so that what disturbs the machine disturbs
 them alike.
 """
