@@ -75,7 +75,8 @@ std::string WithoutNames(const std::string& text, const Graph& graph) {
   return text;
 }
 
-// The same for requests that may share a batch, and hardly ever for others: their dimensions agree but for the batch's.
+// The hash is the same for requests that may share a batch, whose dimensions agree but for the batch's, and hardly ever
+// for others.
 uint64_t ClassOf(const ModelSpec& spec, std::span<const TensorView> inputs) {
   size_t hash = 0;
   for (const TensorView& input : inputs) {
@@ -109,9 +110,17 @@ class FallbackSession final : public Session {
     }
     const BatchRows rows(batch, std::move(rows_of_items));
     times = {};
-    times.first_of_shape = IsFirstOfShape(batch[0].inputs, rows.total());
-    SWIZZLE_RETURN_IF_ERROR(spec_.max_batch_size == 0 ? RunAlone(batch[0], times) : RunAll(batch, rows, start, times));
-    last_class_ = ClassOf(spec_, batch[0].inputs);
+    const uint64_t batch_class = ClassOf(spec_, batch[0].inputs);
+    times.first_of_shape = IsFirstOfShape(batch_class, rows.total());
+    if (spec_.max_batch_size == 0) {
+      SWIZZLE_RETURN_IF_ERROR(RunAlone(batch[0], times));
+    } else {
+      RowsAtOnce& learned = LearnedOf(batch_class);
+      const int64_t at_once = HasElements(batch[0]) ? learned.For(rows.total()) : rows.total();
+      SWIZZLE_RETURN_IF_ERROR(RunAll(batch, rows, at_once, times));
+      learned.Note(rows.total(), at_once, clock_.Now() - start);
+    }
+    last_class_ = batch_class;
     return {};
   }
   // Shapes that are new may have to be planned for, which takes longer than a borrowed thread has.
@@ -120,15 +129,11 @@ class FallbackSession final : public Session {
   }
 
  private:
-  // As many rows at a time as was found best.
-  Status RunAll(std::span<BatchItem> batch, const BatchRows& rows, Instant start, BatchTimes& times) {
-    RowsAtOnce& learned = LearnedOf(batch[0].inputs);
-    const int64_t at_once = HasElements(batch[0]) ? learned.For(rows.total()) : rows.total();
+  Status RunAll(std::span<BatchItem> batch, const BatchRows& rows, int64_t at_once, BatchTimes& times) {
     for (int64_t first = 0; first < rows.total(); first += at_once) {
       const RowRange range{first, std::min(first + at_once, rows.total())};
       SWIZZLE_RETURN_IF_ERROR(RunRows(batch, rows, range, times));
     }
-    learned.Note(rows.total(), at_once, clock_.Now() - start);
     return {};
   }
 
@@ -151,6 +156,7 @@ class FallbackSession final : public Session {
                          "' has shape ", ShapeText(output.shape), " for ", range.count(), " rows");
       }
       rows.Append(i, range, output.AsBytes());
+      if (range.end < rows.total()) continue;
       for (BatchItem& item : batch) {
         Shape& shape = (*item.output_shapes)[i] = output.shape;
         shape[0] = item.rows;
@@ -197,16 +203,14 @@ class FallbackSession final : public Session {
     return outputs;
   }
 
-  // Of requests of these shapes.
-  RowsAtOnce& LearnedOf(std::span<const TensorView> inputs) {
-    const uint64_t shape = ClassOf(spec_, inputs);
-    RowsAtOnce* const known = learned_.Find(shape);
-    return known != nullptr ? *known : learned_.Keep(shape, {}, sizeof(RowsAtOnce) + kEntryBytes);
+  RowsAtOnce& LearnedOf(uint64_t batch_class) {
+    RowsAtOnce* const known = learned_.Find(batch_class);
+    return known != nullptr ? *known : learned_.Keep(batch_class, {}, sizeof(RowsAtOnce) + kEntryBytes);
   }
 
-  // Of batches of so many rows, the first request of which has these inputs.
-  bool IsFirstOfShape(std::span<const TensorView> inputs, int64_t rows) {
-    const uint64_t hash = absl::HashOf(rows, ClassOf(spec_, inputs));
+  // Whether no batch of the class had so many rows before.
+  bool IsFirstOfShape(uint64_t batch_class, int64_t rows) {
+    const uint64_t hash = absl::HashOf(rows, batch_class);
     if (seen_.Find(hash) != nullptr) return false;
     seen_.Keep(hash, true, kEntryBytes);
     return true;
@@ -247,11 +251,11 @@ class FallbackSession final : public Session {
   std::atomic<uint64_t> last_class_ = ~uint64_t{0};  // of the last batch that was computed
   // Bytes of each; of an entry of either, beside its value, about.
   static constexpr int64_t kMostRemembered = int64_t{1} << 20, kEntryBytes = 96;
-  LruCache<uint64_t, RowsAtOnce> learned_{kMostRemembered};  // by shape
-  LruCache<uint64_t, bool> seen_{kMostRemembered};           // by shape and rows: what has run
+  LruCache<uint64_t, RowsAtOnce> learned_{kMostRemembered};  // by class
+  LruCache<uint64_t, bool> seen_{kMostRemembered};           // by class and rows: what has run
 };
 
-// Those of the first; of the others the devices alone.
+// The facts are the first program's; the others only add their devices.
 ModelFacts FactsOfFallback(const std::string& reason, std::span<const regions::RegionalProgram> regionals,
                            const Backend& backend, int threads) {
   const regions::RegionalProgram& regional = regionals.front();

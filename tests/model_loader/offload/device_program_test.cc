@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/base/integers.h"
 #include "model_loader/offload/runner.h"
 #include "tests/model_loader/offload/on_device.h"
 
@@ -102,8 +103,13 @@ TEST_F(DeviceProgramTest, LargeInputsAreCopiedFromWhereTheyLie) {
       const auto inputs = Inputs(shapes, static_cast<int>(++copied));
       const auto views = Views(shapes, inputs);
       const Outputs expected = program_->Run(views, *stream);
+      const FakeDeviceStream& device = *device_.last_stream;
+      const int64_t copies = device.copies, replays = device.replays;
       const Outputs actual = RunInPieces(*runner_, views, rows_of_a_piece);
       ASSERT_THAT(actual, IsOk());
+      if (device.replays > replays) {
+        EXPECT_EQ(device.copies - copies, CeilDiv(rows, rows_of_a_piece)) << "a copy a piece, and none recorded";
+      }
       ASSERT_EQ((*actual)[0].shape, (*expected)[0].shape);
       for (int64_t i = 0; i < (*expected)[0].elements(); ++i) {
         const auto at = static_cast<size_t>(i);
