@@ -101,7 +101,7 @@ class Server {
   void StartSampling(const SamplingOptions& options);
   void StartUpkeep();
   void PublishLife();
-  // Of those with too many calls open where these are counted; of those that cancel too many.
+  // Ends those with too many calls open, where these are counted, and those that cancel too many.
   void EndGreedyConnections(bool counts_calls);
   void EndSlowSenders();
   ClientLoad LoadOfClients(const MemoryTrim& trim) const;

@@ -21,11 +21,11 @@ namespace {
 constexpr absl::Duration kUpkeepInterval = absl::Milliseconds(250), kGreedInterval = absl::Milliseconds(10);
 constexpr int kGreedRest = 9;
 
-// Of connections on which nothing comes no new calls are open once gRPC has read what had come, and to ask it how many
-// there are costs more than all else that an idle server does.
+// Connections on which nothing comes open no calls once gRPC has read what had come, and to ask it how many there are
+// costs more than all else that an idle server does.
 class GreedPace {
  public:
-  // Whether calls are to be counted, as often as something may have come, and else as often as upkeep is.
+  // Says whether calls are to be counted: whenever something may have come, and else as often as upkeep is.
   bool CountsCalls(Instant now, const ConnectionAcceptor::Activity& activity) {
     if (std::exchange(seen_, activity) != activity || !activity.is_counted) changed_ = now;
     if (now - changed_ >= kReadIn && now - counted_ < kUpkeepInterval) return false;

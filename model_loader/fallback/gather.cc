@@ -27,7 +27,7 @@ Status ForEachIndex(const Call& call, size_t i, int64_t size, const Take& take) 
   return {};
 }
 
-// Those, as INT64.
+// Input i holds indices, which become INT64.
 StatusOr<Array> Indices(Call& call, size_t i, int64_t size) {
   SWIZZLE_ASSIGN_OR_RETURN(Array indices, call.New(DType::kInt64, call.In(i).shape));
   const auto to = indices.Mutable<int64_t>();

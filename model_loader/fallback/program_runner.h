@@ -29,7 +29,7 @@ class ProgramRunner {
   virtual ~ProgramRunner() = default;
   // As Program::Run; the outputs stand on the host until the next run.
   virtual StatusOr<std::vector<Array>> RunPieces(std::span<const TensorPieces> inputs) = 0;
-  // The same of inputs that are in one piece each.
+  // Runs on inputs that are in one piece each.
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs);
   virtual int threads() const = 0;  // of the host's that compute
 };

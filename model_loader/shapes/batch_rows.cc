@@ -46,7 +46,7 @@ Result Elementwise(const BatchNode& node) {
   return RowsAt{rank - *place, rank, size};
 }
 
-// Of an operator that makes row i, of dimension 0, of row i of input 0.
+// The operator makes row i of dimension 0 of row i of input 0.
 Result OfFirstInput(const BatchNode& node, size_t output) {
   const std::string& op = node.node().op;
   if (node.ShapeOf(0) == nullptr || node.Rows(0) != 0 || !node.AreShared(1)) return std::nullopt;
@@ -91,7 +91,7 @@ Result Reduced(const BatchNode& node, const std::vector<int64_t>& axes, bool kee
               : RowsAt{rows - before, rank - axes.size(), node.SizeOf(0, rows)};
 }
 
-// Of one that works along axes, none of which may be the rows'.
+// The operator works along axes, none of which may be the rows'.
 Result AlongAxis(const BatchNode& node, size_t output) {
   const std::string& op = node.node().op;
   const StatusOr<bool> keep = KeepsAxes(node.node());
@@ -116,7 +116,7 @@ Result AlongAxis(const BatchNode& node, size_t output) {
   return op == "ArgMax" || op == "ArgMin" ? Reduced(node, {static_cast<int64_t>(*axis)}, *keep) : Result(same);
 }
 
-// Of matrices and of stacks of them: rows are matrices, or rows of the first or columns of the second.
+// Rows are matrices of a stack, or rows of the first matrix or columns of the second.
 Result Product(const BatchNode& node) {
   const SymbolicShape *const a = node.ShapeOf(0), *const b = node.ShapeOf(1);
   if (a == nullptr || b == nullptr || a->size() < 2 || b->size() < 2 || !node.AreShared(2)) return std::nullopt;

@@ -59,11 +59,12 @@ struct RowsAt {
   std::optional<SymbolicInt> size = {};  // of that dimension; nothing: as the walk says
 };
 
-// Of one of the node's outputs; nothing where it is not certain that a request's are computed of that request's alone.
+// RowsOfResult says where one of the node's outputs has them; nothing where it is not certain that a request's are
+// computed of that request's alone.
 // REQUIRES: some input is not shared.
 std::optional<RowsAt> RowsOfResult(const BatchNode& node, RowRule rule, size_t output);
 
-// The same of operators that move elements.
+// MovedRows does so for operators that move elements.
 std::optional<RowsAt> MovedRows(const BatchNode& node);
 
 }  // namespace swizzle

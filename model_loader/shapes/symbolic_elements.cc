@@ -90,7 +90,7 @@ std::optional<SymbolicInt> Compared(const SymbolicInt& a, const SymbolicInt& b, 
   return apart ? std::optional(SymbolicInt(0)) : std::nullopt;
 }
 
-// Of Min and its kin, which are known of numbers alone.
+// Min and its kin are known of numbers alone.
 std::optional<SymbolicInt> OfNumbers(std::string_view op, const SymbolicInt& a, const SymbolicInt& b) {
   const auto left = a.Number(), right = b.Number();
   if (!left || !right) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<SymbolicInt> Computed(std::string_view op, std::span<const Symboli
   return of.size() == 2 ? OfNumbers(op, of[0], of[1]) : std::nullopt;
 }
 
-// Of operators of each element.
+// The operators compute each element by itself.
 Result Combined(const SymbolicNode& node, Symbols& symbols) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < node.size(); ++i) {

@@ -51,14 +51,14 @@ class Symbols {
   // One that is equal to no other, and not below 0; so many.
   SymbolicInt New();
   std::vector<SymbolicInt> OfRank(size_t rank);
-  // Likewise; it varies while others stand for the same numbers, and so does what is made of it.
+  // The new one varies while others stand for the same numbers, and so does what is made of it.
   SymbolicInt NewVarying();
   // Any whole number at all, which need be no size; sums and products of it may wrap around.
   SymbolicInt NewNumber();
   // What `description` and `of` make, which have to say all that the number depends on: the same for the same. Not
   // below 0.
   SymbolicInt Size(std::string_view description, std::span<const SymbolicInt> of);
-  // Likewise; like NewNumber() if one of those is.
+  // Number does so for what may be below 0; the result is like NewNumber() if one of `of` is.
   SymbolicInt Number(std::string_view description, std::span<const SymbolicInt> of);
 
   SymbolicInt Sum(const SymbolicInt& a, const SymbolicInt& b);

@@ -62,7 +62,7 @@ SymbolicInt Windowed(const SymbolicInt& size, const WindowAxis& window, AutoPad 
   return symbols.Size(what, std::array{size});
 }
 
-// Of convolutions and pools. `kernel`: of the weight, or empty.
+// Convolutions and pools make such planes. `kernel`: the weight's, or empty.
 Result Planes(const SymbolicNode& node, SymbolicInt channels, const Shape& kernel, Symbols& symbols) {
   const SymbolicShape& x = *node.ShapeOf(0);
   const size_t planes = x.size() - 2;

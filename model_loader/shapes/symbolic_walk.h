@@ -121,7 +121,7 @@ class SymbolicWalk {
 //
 // The shape of one of the node's outputs; nothing where its rank is not known.
 std::optional<SymbolicShape> ResultShape(const SymbolicNode& node, size_t output, Symbols& symbols);
-// The same of operators that move elements.
+// MovedShape says so for operators that move elements.
 std::optional<SymbolicShape> MovedShape(const SymbolicNode& node, size_t output, Symbols& symbols);
 // The input whose shape the node's first output has, whatever that is.
 std::optional<size_t> ShapeSource(const SymbolicNode& node);

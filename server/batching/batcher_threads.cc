@@ -130,7 +130,7 @@ bool BatcherImpl::MayBorrow() const {
   return short_time_.Of(queue_.load().work, bounds_.batch_work) <= kShort && RunsAtOnce();
 }
 
-// Whether the session's thread may be any, and waits for nothing, whichever of the queued requests it takes.
+// Any thread may run the session, and waits for nothing, whichever of the queued requests it takes.
 bool BatcherImpl::RunsAtOnce() const {
   return std::ranges::all_of(queue_.summaries(),
                              [&](const Queued& queued) { return sessions_[0]->RunsAtOnce(queued.batch_class); });

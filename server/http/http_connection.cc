@@ -87,7 +87,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
   class Call;
   using Parser = http::request_parser<http::buffer_body>;
 
-  // By one call to the system; Asio itself would write 64 KiB. TLS copies what it is given, and encrypts 16 KiB of it.
+  // An answer is written by one call to the system, where Asio itself would write 64 KiB. TLS copies what it is given,
+  // and encrypts 16 KiB of it.
   static constexpr size_t kMostWritten =
       std::is_same_v<Stream, TlsStream> ? 64 << 10 : std::numeric_limits<size_t>::max();
 

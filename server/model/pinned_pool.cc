@@ -45,7 +45,7 @@ bool PinnedPool::Holds(std::span<const std::byte> bytes) const {
   return not_after(begin, bytes.data()) && not_after(bytes.data() + bytes.size(), begin + memory_->bytes());
 }
 
-// By the thread that received the request, whose cache it is in.
+// The caller is the thread that received the request, whose cache it is in.
 std::shared_ptr<const void> PinnedPool::Stage(std::span<TensorView> inputs) {
   auto copies = std::make_shared<std::vector<std::shared_ptr<std::byte>>>();
   for (const TensorView& input : inputs) {

@@ -16,7 +16,7 @@
 namespace swizzle {
 namespace {
 
-// As a specification with this max_batch_size has them.
+// The ports are as a specification with this max_batch_size has them.
 std::vector<ModelPort> PortsOf(const Network& network, const std::vector<NetworkPort>& ports, int64_t max_batch_size) {
   std::vector<ModelPort> made;
   for (const NetworkPort& port : ports) {

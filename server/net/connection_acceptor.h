@@ -67,7 +67,7 @@ class ConnectionAcceptor {
   };
   // What came and went on the connection with this other end; nothing where there is none.
   Traffic TrafficOf(const std::string& peer) const;
-  // Of all connections that there are now. As long as it stays the same, nothing has come from any client.
+  // What all connections together have done. As long as it stays the same, nothing has come from any client.
   struct Activity {
     int64_t received = 0;  // bytes, read or not
     int64_t accepted = 0;  // since the start

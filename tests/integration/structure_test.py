@@ -235,7 +235,8 @@ def test_long_functions_are_found():
         }  // namespace a
         """
     assert function_lengths.of_cpp(source) == [('S', 6, 1, 0), ('Get', 7, 8, 1), ('__global__ Run', 17, 3, 0)]
-    assert function_lengths.of_python('def f():\n  def g():\n    pass\n  return g\n') == [('f', 1, 4, 0), ('g', 2, 2, 0)]
+    nested = 'def f():\n  def g():\n    pass\n  return g\n'
+    assert function_lengths.of_python(nested) == [('f', 1, 4, 0), ('g', 2, 2, 0)]
 
 
 def test_branches_are_counted():

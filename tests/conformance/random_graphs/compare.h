@@ -50,7 +50,7 @@ class Comparer {
   Comparison Compare(const Drawing& drawing, uint64_t seed);
 
  private:
-  // In this process. `begins` is told of each way before it is tried.
+  // All ways run in this process. `begins` is told of each before it is tried.
   Comparison CompareHere(const Drawing& drawing, uint64_t seed, const std::function<void(Way)>& begins);
 
   const std::unique_ptr<Backend> host_;

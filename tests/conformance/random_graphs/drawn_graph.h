@@ -63,7 +63,7 @@ struct DrawnGraph {
   DrawnGraph Pruned() const;
   // The ONNX file.
   std::vector<std::byte> Bytes() const;
-  // As graph/print.h prints it, or why it can't.
+  // The graph is shown as graph/print.h prints it, or why it can't.
   std::string Text() const;
 };
 

@@ -127,7 +127,7 @@ class Shrinking {
     return Takes(std::move(given));
   }
 
-  // As inputs have it; 0: they can't.
+  // What an input declares for this dimension; 0: no input can have it.
   int64_t DimensionOf(const KnownValue& value, size_t d) const {
     const RequestSizes& sizes = best_.drawing.sizes;
     for (const int64_t dimension : {value.ShapeIn(0)[d], kRows, kLength, kWidth}) {
