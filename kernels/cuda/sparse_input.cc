@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/base/half.h"
-#include "kernels/cuda/conv/conv_bitmap.h"
+#include "kernels/cuda/conv/bitmap/conv_bitmap.h"
 
 namespace swizzle {
 namespace {

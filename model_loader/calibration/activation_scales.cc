@@ -12,7 +12,7 @@
 namespace swizzle {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 
 // The activations of so many are held at once.
 constexpr int64_t kRowsAtOnce = 8;
@@ -66,7 +66,7 @@ struct Seen {
 // Runs of a program that see what its nodes read.
 class Observation {
  public:
-  Observation(const fallback::Program& program, const RowBatches& batches, Stream& stream,
+  Observation(const interpreter::Program& program, const RowBatches& batches, Stream& stream,
               const std::function<Status(const std::string&)>& progress)
       : program_(program), batches_(batches), stream_(stream), progress_(progress) {
     for (const auto& [value, elements] : program.constants()) constants_.insert(value);
@@ -124,9 +124,9 @@ class Observation {
   // Of each batch each FP32 value once, at the first node that reads it.
   template <typename See>
   Status Run(const char* round, const See& see) {
-    const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
+    const interpreter::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
     std::set<int> seen;
-    const auto watch = [&](const Node& node, std::span<Array> given, fallback::Memory&, Stream&) {
+    const auto watch = [&](const Node& node, std::span<Array> given, interpreter::Memory&, Stream&) {
       for (size_t i = 0; i < given.size(); ++i) {
         const int value = node.inputs[i];
         if (value == kNoValue || constants_.contains(value) || given[i].dtype != DType::kFloat32) continue;
@@ -142,7 +142,7 @@ class Observation {
     return {};
   }
 
-  const fallback::Program& program_;
+  const interpreter::Program& program_;
   const RowBatches& batches_;
   Stream& stream_;
   const std::function<Status(const std::string&)>& progress_;
@@ -154,7 +154,7 @@ class Observation {
 
 }  // namespace
 
-StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
+StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const interpreter::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice) {
   const StatusOr<RowBatches> batches = RowBatches::Of(program, inputs, kRowsAtOnce);

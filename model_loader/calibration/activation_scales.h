@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/executor.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/quantising/observer.h"
 
 namespace swizzle {
@@ -31,7 +31,7 @@ struct ScaleChoice {
 
 // Of each value that is rounded (roundings.h), by its name. Those of one scale have one for all of them.
 // Errors are those of RowBatches (row_batches.h) and of a run on a stream of the CPU backend.
-StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const fallback::Program& program,
+StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const interpreter::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice);
 

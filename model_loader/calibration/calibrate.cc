@@ -16,7 +16,7 @@
 namespace swizzle {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 
 // What files keep of a record beside the weights, as an array of FP64.
 constexpr double PruneRecord::*kShares[] = {&PruneRecord::kept, &PruneRecord::kept_by_magnitude,
@@ -127,11 +127,11 @@ class CalibratedPruning {
     bool gathered_first = false;
     std::optional<InputMoments> others = {};  // of its readers but the first
   };
-  using Watch = Status (CalibratedPruning::*)(const Node&, std::span<Array>, fallback::Memory&, Stream&);
+  using Watch = Status (CalibratedPruning::*)(const Node&, std::span<Array>, interpreter::Memory&, Stream&);
 
   Status RunModel(std::span<const TensorView> inputs, Watch watch) {
-    const fallback::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
-    const auto watcher = [&](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream& stream) {
+    const interpreter::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
+    const auto watcher = [&](const Node& node, std::span<Array> given, interpreter::Memory& memory, Stream& stream) {
       return (this->*watch)(node, given, memory, stream);
     };
     return run_.program.Run(inputs, run_.stream, limits, watcher).status();
@@ -144,15 +144,15 @@ class CalibratedPruning {
     return found == weights_.end() ? nullptr : &found->second;
   }
 
-  StatusOr<InputMoments> MomentsAt(const Node& node, size_t input, std::span<Array> given, fallback::Memory& memory,
+  StatusOr<InputMoments> MomentsAt(const Node& node, size_t input, std::span<Array> given, interpreter::Memory& memory,
                                    Stream& stream) const {
-    fallback::Call call(node, run_.program.graph().opset, given, memory, stream);
+    interpreter::Call call(node, run_.program.graph().opset, given, memory, stream);
     if (input != 1) return Unimplemented(Describe(node), ": its first input cannot be calibrated; skip it");
     return MomentsOf(call);
   }
 
   // What the further readers of weights that several share read, before anything is pruned.
-  Status Gather(const Node& node, std::span<Array> given, fallback::Memory& memory, Stream& stream) {
+  Status Gather(const Node& node, std::span<Array> given, interpreter::Memory& memory, Stream& stream) {
     for (size_t i = 0; i < given.size(); ++i) {
       Tracked* const weight = Find(node, i);
       if (weight == nullptr || weight->readers < 2 || pruner_.Skips(weight->named->weight.names)) continue;
@@ -167,7 +167,7 @@ class CalibratedPruning {
     return {};
   }
 
-  Status Visit(const Node& node, std::span<Array> given, fallback::Memory& memory, Stream& stream) {
+  Status Visit(const Node& node, std::span<Array> given, interpreter::Memory& memory, Stream& stream) {
     for (size_t i = 0; i < given.size(); ++i) {
       Tracked* const weight = Find(node, i);
       if (weight == nullptr) continue;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kernels/base/status.h"
-#include "model_loader/fallback/executor.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/pruning/pruner.h"
 
@@ -28,7 +28,7 @@ struct NamedWeight {
 };
 
 struct CalibrationRun {
-  const fallback::Program& program;
+  const interpreter::Program& program;
   const NpyArrays& inputs;  // by name of the model's inputs
   Stream& stream;           // of the CPU backend
   // Where layers that are done are kept, for this run alone: of another model, other data or another method they would

@@ -4,13 +4,13 @@
 
 #include "kernels/cpu/conv/sgemm.h"
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "model_loader/fallback/window.h"
+#include "model_loader/interpreter/operators/windows/window.h"
 
 namespace swizzle {
 namespace {
 
-using fallback::Array;
-using fallback::Call;
+using interpreter::Array;
+using interpreter::Call;
 
 constexpr int64_t kBlock = 4096;  // vectors of one product
 
@@ -60,7 +60,7 @@ StatusOr<InputMoments> OfRows(Call& call, const Array& x, int64_t inputs, bool t
 }
 
 // [depth, count] of patches from `begin` on, counted over all images.
-void GatherPatches(const fallback::Window& window, const Array& x, std::span<const int32_t> taps, int64_t begin,
+void GatherPatches(const interpreter::Window& window, const Array& x, std::span<const int32_t> taps, int64_t begin,
                    int64_t count, float* patches) {
   const int64_t positions = window.positions(), plane = window.plane(), channels = x.shape[1];
   const float* const data = x.As<float>().data();
@@ -80,9 +80,9 @@ StatusOr<InputMoments> OfPatches(Call& call, const Array& x) {
   if (x.rank() < 3 || weight.size() != x.shape.size() || weight[1] != x.shape[1]) {
     return InvalidArgument("a weight of shape ", ShapeText(weight), " does not fit an input of ", ShapeText(x.shape));
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const fallback::Window window,
-                           fallback::ReadWindow(call, x.shape, Shape(weight.begin() + 2, weight.end())));
-  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, fallback::Taps(call, window));
+  SWIZZLE_ASSIGN_OR_RETURN(const interpreter::Window window,
+                           interpreter::ReadWindow(call, x.shape, Shape(weight.begin() + 2, weight.end())));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, interpreter::Taps(call, window));
   const int64_t depth = x.shape[1] * window.taps(), patches = x.shape[0] * window.positions();
   Accumulator accumulator(call, depth);
   std::vector<float> block(depth * std::min(kBlock, patches));

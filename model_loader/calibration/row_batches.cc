@@ -35,9 +35,9 @@ bool HasNan(const TensorView& view) {
 }
 
 // The first dimension that all inputs are declared with, -1 where that is free; nothing where they differ.
-std::optional<int64_t> DeclaredRows(const std::vector<fallback::Port>& ports) {
+std::optional<int64_t> DeclaredRows(const std::vector<interpreter::Port>& ports) {
   std::optional<int64_t> rows;
-  for (const fallback::Port& port : ports) {
+  for (const interpreter::Port& port : ports) {
     if (!port.shape || port.shape->empty() || rows.value_or(port.shape->front()) != port.shape->front()) {
       return std::nullopt;
     }
@@ -48,15 +48,15 @@ std::optional<int64_t> DeclaredRows(const std::vector<fallback::Port>& ports) {
 
 }  // namespace
 
-StatusOr<std::vector<TensorView>> InputsAmong(const fallback::Program& program, const NpyArrays& arrays) {
+StatusOr<std::vector<TensorView>> InputsAmong(const interpreter::Program& program, const NpyArrays& arrays) {
   for (const auto& [name, array] : arrays) {
-    const auto same = [&name = name](const fallback::Port& port) { return port.name == name; };
+    const auto same = [&name = name](const interpreter::Port& port) { return port.name == name; };
     if (std::ranges::none_of(program.inputs(), same)) {
       return InvalidArgument("the model has no input ", QuotedName(name));
     }
   }
   std::vector<TensorView> views;
-  for (const fallback::Port& port : program.inputs()) {
+  for (const interpreter::Port& port : program.inputs()) {
     const auto found = arrays.find(port.name);
     if (found == arrays.end()) return InvalidArgument("input '", port.name, "' is missing");
     if (HasNan(found->second.view())) {
@@ -67,7 +67,7 @@ StatusOr<std::vector<TensorView>> InputsAmong(const fallback::Program& program, 
   return views;
 }
 
-StatusOr<RowBatches> RowBatches::Of(const fallback::Program& program, const NpyArrays& arrays, int64_t most) {
+StatusOr<RowBatches> RowBatches::Of(const interpreter::Program& program, const NpyArrays& arrays, int64_t most) {
   RowBatches batches;
   SWIZZLE_ASSIGN_OR_RETURN(batches.inputs_, InputsAmong(program, arrays));
   const std::optional<int64_t> rows = RowsOf(batches.inputs_), declared = DeclaredRows(program.inputs());
@@ -75,7 +75,7 @@ StatusOr<RowBatches> RowBatches::Of(const fallback::Program& program, const NpyA
   if (!declared || *declared == 0) return batches;
   if (*declared > 0) {
     if (rows.value_or(0) < 1 || *rows % *declared != 0) {
-      const fallback::Port& first = program.inputs().front();
+      const interpreter::Port& first = program.inputs().front();
       return InvalidArgument("input '", first.name, "' is ", ShapeText(batches.inputs_.front().shape),
                              "; the model runs batches of ", *declared,
                              ", so that rows must be a multiple of that, and as many for each input");

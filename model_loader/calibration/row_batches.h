@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/interpreter/run/executor.h"
 
 namespace swizzle {
 
 // The program's inputs among these arrays, in its order. INVALID_ARGUMENT where one is missing, one is too many, or one
 // holds what is no number.
-StatusOr<std::vector<TensorView>> InputsAmong(const fallback::Program& program, const NpyArrays& arrays);
+StatusOr<std::vector<TensorView>> InputsAmong(const interpreter::Program& program, const NpyArrays& arrays);
 
 // Of arrays that outlive it. Immutable.
 class RowBatches {
@@ -21,7 +21,7 @@ class RowBatches {
   // Batches of the program's own size where the first dimension of all inputs is fixed to the same; of up to `most`
   // rows where that is free and the program's rows are independent of each other; else all is one batch.
   // INVALID_ARGUMENT, naming the input, for arrays that no batches can be made of.
-  static StatusOr<RowBatches> Of(const fallback::Program& program, const NpyArrays& arrays, int64_t most);
+  static StatusOr<RowBatches> Of(const interpreter::Program& program, const NpyArrays& arrays, int64_t most);
 
   int64_t size() const { return rows_ == 0 ? 1 : (rows_ + rows_a_batch_ - 1) / rows_a_batch_; }
   int64_t rows() const { return rows_; }  // of all batches; 0: inputs have no rows in common, and are one batch

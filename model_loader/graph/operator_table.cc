@@ -225,9 +225,9 @@ const OperatorSpec* FindSequenceOperator(std::string_view domain, std::string_vi
   return row != nullptr && row->sequences != SequenceUse::kNone ? &row->spec : FindOperator(domain, op);
 }
 
-const OperatorSpec* FindFallbackOperator(std::string_view domain, std::string_view op) {
+const OperatorSpec* FindInterpretedOperator(std::string_view domain, std::string_view op) {
   const OnnxOperator* row = FindOnnxOperator(domain, op);
-  return row != nullptr && row->fallback.Runs() ? &row->spec : nullptr;
+  return row != nullptr && row->interpreter.Runs() ? &row->spec : nullptr;
 }
 
 const OperatorSpec* FindExpandedOperator(std::string_view domain, std::string_view op) {

@@ -1,8 +1,8 @@
 // Every operator of ONNX and of com.microsoft that models may hold, in one table: what is read of it, and what the
-// optimised plan, the recogniser of token sequences and the fallback make of it.
+// optimised plan, the recogniser of token sequences and the interpreter make of it.
 //
 // The functions that do it lie in their folders, by the same names: passes/canonicalise.cc, sequences/handlers.cc and
-// fallback/functions.cc; tests hold them against the columns. model_loader/OPERATORS.md shows the table.
+// interpreter/operators/functions.cc; tests hold them against the columns. model_loader/OPERATORS.md shows the table.
 #ifndef SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
 #define SWIZZLE_MODEL_LOADER_GRAPH_OPERATOR_TABLE_H_
 
@@ -48,7 +48,7 @@ enum class RowRule : uint8_t {
   kShared,       // the same for all, where inputs are; ScatterND and the like are as large as their first
 };
 
-struct FallbackUse {
+struct InterpreterUse {
   int64_t first_opset = 0;  // from which it runs; 0: it doesn't
   int64_t last_opset = 0;   // in which the operator exists; 0: still there
   RowRule rows = RowRule::kUnknown;
@@ -141,7 +141,7 @@ struct OnnxOperator {
   OperatorSpec spec;
   PlanUse plan;
   SequenceUse sequences;
-  FallbackUse fallback;
+  InterpreterUse interpreter;
   OperatorFacts facts;
   bool is_expanded = false;  // the reader writes it out where the columns do not take it (expansions/expand.h)
 };
@@ -156,10 +156,10 @@ const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view o
 OperatorFacts FactsOf(std::string_view domain, std::string_view op);
 
 // What may be read for a plan, canonical operators included; likewise of a model of token sequences, whose nodes may be
-// of any kind where nothing reads them; and for the fallback. Null if there is no such operator.
+// of any kind where nothing reads them; and for the interpreter. Null if there is no such operator.
 const OperatorSpec* FindOperator(std::string_view domain, std::string_view op);
 const OperatorSpec* FindSequenceOperator(std::string_view domain, std::string_view op);
-const OperatorSpec* FindFallbackOperator(std::string_view domain, std::string_view op);
+const OperatorSpec* FindInterpretedOperator(std::string_view domain, std::string_view op);
 // Of those that may be written out.
 const OperatorSpec* FindExpandedOperator(std::string_view domain, std::string_view op);
 

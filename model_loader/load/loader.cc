@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/network/shared_weights.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/packed/packed_reader.h"
@@ -104,16 +104,17 @@ StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadL
 namespace {
 
 // Of a model that no plan takes.
-StatusOr<std::shared_ptr<const fallback::Program>> ReadProgram(const std::filesystem::path& file,
-                                                               const OnnxSource& source, const ReadOptions& options) {
-  auto program = fallback::ReadProgram(source, options);
+StatusOr<std::shared_ptr<const interpreter::Program>> ReadProgram(const std::filesystem::path& file,
+                                                                  const OnnxSource& source,
+                                                                  const ReadOptions& options) {
+  auto program = interpreter::ReadProgram(source, options);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }
 
 // The program, because of what LoadModel said, or why there is none either.
 StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::path& file, const char* container,
-                                  const StatusOr<std::shared_ptr<const fallback::Program>>& program) {
+                                  const StatusOr<std::shared_ptr<const interpreter::Program>>& program) {
   std::string reason(planned.message());
   if (program.ok()) {
     // Without the path, which is that of a file in `file` where that is a folder.
@@ -150,7 +151,7 @@ StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, con
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const bool known = IsCheckpoint(file) || file.extension() == ".onnx";
   if (planned.status().code() != StatusCode::kUnimplemented || !known) return planned.status();
-  if (IsCheckpoint(file)) return InsteadOf(planned.status(), file, "safetensors", fallback::ReadProgram(file));
+  if (IsCheckpoint(file)) return InsteadOf(planned.status(), file, "safetensors", interpreter::ReadProgram(file));
   return InsteadOf(planned.status(), file, "onnx", ReadProgram(file, source, Within(limits, ReadOptionsFor(file))));
 }
 

@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
 #include "model_loader/files/read_file.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/network/network.h"
 #include "model_loader/onnx/onnx_reader.h"
 
@@ -41,9 +41,9 @@ struct LoadLimits {
 // names operator, opset and node).
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
-// A model that the fallback executor runs as a whole.
+// A model that the interpreter runs as a whole.
 struct FallbackModel {
-  std::shared_ptr<const fallback::Program> program;
+  std::shared_ptr<const interpreter::Program> program;
   std::string reason;              // why the optimised plan does not take it
   std::string container = "onnx";  // one of kContainers
 };
@@ -60,7 +60,7 @@ struct OnnxModel {
 StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 // As LoadModel; an ONNX model, a packed graph or a checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the
-// fallback executor, if that supports all of it. If it does not, the error is LoadModel's, with the executor's where
+// interpreter, if that supports all of it. If it does not, the error is LoadModel's, with the executor's where
 // that is another.
 StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 

@@ -1,4 +1,4 @@
-// A device's memory as blocks that runs take one after another (fallback/kept_blocks.h).
+// A device's memory as blocks that runs take one after another (interpreter/memory/kept_blocks.h).
 #ifndef SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_BLOCKS_H_
 #define SWIZZLE_MODEL_LOADER_OFFLOAD_DEVICE_BLOCKS_H_
 
@@ -10,12 +10,12 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/backend/backend.h"
 #include "kernels/base/mutex.h"
-#include "model_loader/fallback/kept_blocks.h"
+#include "model_loader/interpreter/memory/kept_blocks.h"
 
 namespace swizzle::offload {
 
 // Thread-safe. While it is frozen, it has no memory: nothing may be allocated while work is recorded.
-class DeviceBlocks final : public fallback::BlockSource {
+class DeviceBlocks final : public interpreter::BlockSource {
  public:
   explicit DeviceBlocks(DeviceBackend& backend) : backend_(backend) {}
 
@@ -55,10 +55,11 @@ struct DeviceStore {
   explicit DeviceStore(DeviceBackend& backend) {
     auto source = std::make_unique<DeviceBlocks>(backend);
     blocks = source.get();
-    store = std::make_shared<fallback::KeptBlocks>(std::move(source), fallback::KeptBlocks::Options{.larger = kLarger});
+    store = std::make_shared<interpreter::KeptBlocks>(std::move(source),
+                                                      interpreter::KeptBlocks::Options{.larger = kLarger});
   }
 
-  std::shared_ptr<fallback::BlockStore> store;
+  std::shared_ptr<interpreter::BlockStore> store;
   DeviceBlocks* blocks;  // the store's
 };
 

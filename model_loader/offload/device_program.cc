@@ -9,10 +9,10 @@
 namespace swizzle::offload {
 namespace {
 
-using fallback::Array;
-using fallback::Program;
+using interpreter::Array;
+using interpreter::Program;
 
-fallback::Limits NoLimits() { return {.max_array_bytes = int64_t{1} << 40, .max_live_bytes = int64_t{1} << 40}; }
+interpreter::Limits NoLimits() { return {.max_array_bytes = int64_t{1} << 40, .max_live_bytes = int64_t{1} << 40}; }
 
 }  // namespace
 
@@ -31,14 +31,14 @@ DeviceProgram::DeviceProgram(std::shared_ptr<const Program> program, Traits trai
       functions_(functions),
       constants_(program_->constants().begin(), program_->constants().end()),
       by_elements_(GoByElements(program_->graph())),
-      memory_(fallback::Memory::NewOnDevice(NoLimits(), DeviceStore(device).store)) {
+      memory_(interpreter::Memory::NewOnDevice(NoLimits(), DeviceStore(device).store)) {
   for (const Program::Turn& turn : program_->turns()) {
     const Node& node = program_->graph().nodes[static_cast<size_t>(turn.nodes.front())];
     picks_ |= turn.part == nullptr && node.op == "Gather";
   }
 }
 
-Status DeviceProgram::Try(const std::vector<Shape>& inputs, const fallback::Limits& limits) {
+Status DeviceProgram::Try(const std::vector<Shape>& inputs, const interpreter::Limits& limits) {
   SWIZZLE_RETURN_IF_ERROR(CheckValues());
   std::vector<std::vector<std::byte>> zeros;
   std::vector<TensorView> views;
@@ -58,7 +58,7 @@ Status DeviceProgram::Try(const std::vector<Shape>& inputs, const fallback::Limi
 }
 
 Status DeviceProgram::CheckValues() const {
-  for (const fallback::Port& port : program_->inputs()) {
+  for (const interpreter::Port& port : program_->inputs()) {
     if (!port.dtype || ElementBytes(*port.dtype) == 0) {
       return Unimplemented("input '", port.name, "': a device takes numbers alone");
     }
@@ -80,10 +80,10 @@ uint64_t DeviceProgram::version() const {
   return version;
 }
 
-StatusOr<std::unique_ptr<fallback::ProgramRunner>> DeviceProgram::NewRunner(int threads,
-                                                                            const fallback::Limits& limits) const {
+StatusOr<std::unique_ptr<interpreter::ProgramRunner>> DeviceProgram::NewRunner(
+    int threads, const interpreter::Limits& limits) const {
   SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner, Runner::Make(*this, host_, threads, limits));
-  return std::unique_ptr<fallback::ProgramRunner>(std::move(runner));
+  return std::unique_ptr<interpreter::ProgramRunner>(std::move(runner));
 }
 
 StatusOr<Array> DeviceProgram::Constant(int value, DeviceStream& stream) const {

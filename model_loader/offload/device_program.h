@@ -19,7 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/backend/backend.h"
 #include "kernels/base/mutex.h"
-#include "model_loader/fallback/program_runner.h"
+#include "model_loader/interpreter/run/program_runner.h"
 #include "model_loader/offload/device_blocks.h"
 #include "model_loader/offload/operators.h"
 
@@ -44,18 +44,18 @@ class DeviceProgram {
   };
   // `program` is divided into parts of which some run on the device. `host` and `device`, whose functions these are,
   // outlive the result and its runners.
-  DeviceProgram(std::shared_ptr<const fallback::Program> program, Traits traits, Backend& host, DeviceBackend& device,
-                const DeviceFunctions& functions);
+  DeviceProgram(std::shared_ptr<const interpreter::Program> program, Traits traits, Backend& host,
+                DeviceBackend& device, const DeviceFunctions& functions);
 
   // Runs it once, on zeros of these shapes, and notes where its nodes were and what it took. Errors are those of a run.
-  Status Try(const std::vector<Shape>& inputs, const fallback::Limits& limits);
+  Status Try(const std::vector<Shape>& inputs, const interpreter::Limits& limits);
   const Placement& placement() const { return placement_; }
-  const fallback::RunMemory& run_memory() const { return run_memory_; }
+  const interpreter::RunMemory& run_memory() const { return run_memory_; }
 
-  StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(int threads, const fallback::Limits& limits) const;
+  StatusOr<std::unique_ptr<interpreter::ProgramRunner>> NewRunner(int threads, const interpreter::Limits& limits) const;
 
   // For runners.
-  const fallback::Program& program() const { return *program_; }
+  const interpreter::Program& program() const { return *program_; }
   bool shapes_follow() const { return traits_.shapes_follow; }
   Precision precision() const { return traits_.precision; }
   DeviceBackend& device() const { return device_; }
@@ -67,7 +67,7 @@ class DeviceProgram {
   uint64_t version() const;
   bool picks() const { return picks_; }  // whether a node may read an index that is out of range
   // A constant's elements on the device. The stream is waited for.
-  StatusOr<fallback::Array> Constant(int value, DeviceStream& stream) const;
+  StatusOr<interpreter::Array> Constant(int value, DeviceStream& stream) const;
   // What constants take there so far.
   int64_t constant_bytes() const;
 
@@ -75,19 +75,19 @@ class DeviceProgram {
   // UNIMPLEMENTED, naming what is none, unless inputs are numbers and nodes hold no graphs.
   Status CheckValues() const;
 
-  const std::shared_ptr<const fallback::Program> program_;
+  const std::shared_ptr<const interpreter::Program> program_;
   const Traits traits_;
   Backend& host_;
   DeviceBackend& device_;
   const DeviceFunctions& functions_;
-  std::map<int, fallback::Array> constants_;  // on the host
-  std::vector<bool> by_elements_;             // by value; graph/shape_flow.h
+  std::map<int, interpreter::Array> constants_;  // on the host
+  std::vector<bool> by_elements_;                // by value; graph/shape_flow.h
   bool picks_ = false;
   Placement placement_;
-  fallback::RunMemory run_memory_;
-  const std::shared_ptr<fallback::Memory> memory_;  // of constants
+  interpreter::RunMemory run_memory_;
+  const std::shared_ptr<interpreter::Memory> memory_;  // of constants
   mutable Mutex mutex_;
-  mutable std::map<int, fallback::Array> uploaded_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<int, interpreter::Array> uploaded_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace swizzle::offload

@@ -6,8 +6,8 @@
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::Call;
+using interpreter::Array;
+using interpreter::Call;
 
 namespace {
 
@@ -50,13 +50,13 @@ StatusOr<Array> NormaliseLists(Call& call, int64_t lists, int64_t pieces) {
 }  // namespace
 
 StatusOr<Array> InstanceNormalization(Call& call) {
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(call.In(0), 2));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(call.In(0), 2));
   return NormaliseLists(call, call.In(0).shape[1], call.In(0).shape[1]);
 }
 
 StatusOr<Array> GroupNormalization(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t groups, call.Int("num_groups", 0));
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(call.In(0), 3));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(call.In(0), 3));
   const int64_t channels = call.In(0).shape[1];
   if (groups < 1 || groups > std::max<int64_t>(channels, 1) || channels % groups != 0) {
     return InvalidArgument(channels, " channels do not make ", groups, " groups");

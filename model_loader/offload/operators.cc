@@ -5,10 +5,10 @@
 namespace swizzle::offload {
 namespace {
 
-using fallback::Array;
-using fallback::Call;
-using fallback::Results;
-using fallback::TakesMoved;
+using interpreter::Array;
+using interpreter::Call;
+using interpreter::Results;
+using interpreter::TakesMoved;
 
 template <StatusOr<Array> (*kFunction)(Call&)>
 StatusOr<Results> One(Call& call) {
@@ -18,7 +18,7 @@ StatusOr<Results> One(Call& call) {
 }
 
 // Sorted by name. The interpreter's own functions are here where they only say something of shapes, or copy
-// (fallback/strided.h): these run wherever the call does.
+// (interpreter/values/strided.h): these run wherever the call does.
 constexpr DeviceOperator kOperators[] = {
     {"Abs", One<Unary<PointOp::kAbs>>},
     {"Add", One<Binary<PointOp::kAdd>>},
@@ -26,19 +26,19 @@ constexpr DeviceOperator kOperators[] = {
     {"Cast", One<Cast>},
     {"Ceil", One<Unary<PointOp::kCeil>>},
     {"Clip", One<Clip>},
-    {"Concat", One<fallback::ConcatArrays>, TakesMoved::kAll},
+    {"Concat", One<interpreter::ConcatArrays>, TakesMoved::kAll},
     {"Conv", One<Conv>},
     {"ConvTranspose", One<ConvTranspose>},
     {"Cos", One<Unary<PointOp::kCos>>},
     {"CumSum", One<CumSum>},
-    {"DepthToSpace", One<fallback::DepthToSpace>},
+    {"DepthToSpace", One<interpreter::DepthToSpace>},
     {"Div", One<Binary<PointOp::kDiv>>},
     {"Elu", One<Unary<PointOp::kElu>>},
     {"Equal", One<Binary<PointOp::kEqual>>},
     {"Erf", One<Unary<PointOp::kErf>>},
     {"Exp", One<Unary<PointOp::kExp>>},
-    {"Expand", One<fallback::Expand>, TakesMoved::kFirst},
-    {"Flatten", One<fallback::Flatten>, TakesMoved::kFirst},
+    {"Expand", One<interpreter::Expand>, TakesMoved::kFirst},
+    {"Flatten", One<interpreter::Flatten>, TakesMoved::kFirst},
     {"Floor", One<Unary<PointOp::kFloor>>},
     {"Gather", One<Gather>},
     {"Gelu", One<Gelu>},
@@ -50,14 +50,14 @@ constexpr DeviceOperator kOperators[] = {
     {"GroupNormalization", One<GroupNormalization>},
     {"HardSigmoid", One<Unary<PointOp::kHardSigmoid>>},
     {"HardSwish", One<HardSwish>},
-    {"Identity", One<fallback::Identity>, TakesMoved::kFirst},
+    {"Identity", One<interpreter::Identity>, TakesMoved::kFirst},
     {"InstanceNormalization", One<InstanceNormalization>},
     {"LayerNormalization", One<LayerNormalization>},
     {"LeakyRelu", One<Unary<PointOp::kLeakyRelu>>},
     {"Less", One<Binary<PointOp::kLess>>},
     {"LessOrEqual", One<Binary<PointOp::kLessOrEqual>>},
     {"Log", One<Unary<PointOp::kLog>>},
-    {"MatMul", One<fallback::MatMul>},
+    {"MatMul", One<interpreter::MatMul>},
     {"Max", One<Joined<PointOp::kMax>>},
     {"MaxPool", One<MaxPool>},
     {"Min", One<Joined<PointOp::kMin>>},
@@ -66,7 +66,7 @@ constexpr DeviceOperator kOperators[] = {
     {"Not", One<Unary<PointOp::kNot>>},
     {"Or", One<Binary<PointOp::kOr>>},
     {"PRelu", One<Binary<PointOp::kPRelu>>},
-    {"Pad", One<fallback::Pad>, TakesMoved::kFirst},
+    {"Pad", One<interpreter::Pad>, TakesMoved::kFirst},
     {"Pow", One<Pow>},
     {"Reciprocal", One<Unary<PointOp::kReciprocal>>},
     {"ReduceL2", One<ReduceL2>},
@@ -76,24 +76,24 @@ constexpr DeviceOperator kOperators[] = {
     {"ReduceSum", One<Reduce<RowReduction::kSum>>},
     {"ReduceSumSquare", One<Reduce<RowReduction::kSumSquare>>},
     {"Relu", One<Unary<PointOp::kRelu>>},
-    {"Reshape", One<fallback::Reshape>, TakesMoved::kFirst},
-    {"Resize", One<fallback::Resize>},
+    {"Reshape", One<interpreter::Reshape>, TakesMoved::kFirst},
+    {"Resize", One<interpreter::Resize>},
     {"Sigmoid", One<Unary<PointOp::kSigmoid>>},
     {"Sin", One<Unary<PointOp::kSin>>},
-    {"Slice", One<fallback::Slice>, TakesMoved::kFirst},
+    {"Slice", One<interpreter::Slice>, TakesMoved::kFirst},
     {"Softmax", One<Softmax>},
     {"Softplus", One<Unary<PointOp::kSoftplus>>},
-    {"SpaceToDepth", One<fallback::SpaceToDepth>, TakesMoved::kFirst},
-    {"Split", fallback::Split, TakesMoved::kFirst},
+    {"SpaceToDepth", One<interpreter::SpaceToDepth>, TakesMoved::kFirst},
+    {"Split", interpreter::Split, TakesMoved::kFirst},
     {"Sqrt", One<Unary<PointOp::kSqrt>>},
-    {"Squeeze", One<fallback::Squeeze>, TakesMoved::kFirst},
+    {"Squeeze", One<interpreter::Squeeze>, TakesMoved::kFirst},
     {"Sub", One<Binary<PointOp::kSub>>},
     {"Sum", One<Joined<PointOp::kAdd>>},
     {"Tanh", One<Unary<PointOp::kTanh>>},
-    {"Tile", One<fallback::Tile>},
-    {"Transpose", One<fallback::Transpose>, TakesMoved::kFirst},
-    {"Unsqueeze", One<fallback::Unsqueeze>, TakesMoved::kFirst},
-    {"Upsample", One<fallback::Upsample>},
+    {"Tile", One<interpreter::Tile>},
+    {"Transpose", One<interpreter::Transpose>, TakesMoved::kFirst},
+    {"Unsqueeze", One<interpreter::Unsqueeze>, TakesMoved::kFirst},
+    {"Upsample", One<interpreter::Upsample>},
     {"Where", One<Where>},
 };
 static_assert(std::ranges::is_sorted(kOperators, {}, &DeviceOperator::op));

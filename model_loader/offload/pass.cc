@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "model_loader/fallback/settle.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/shape_flow.h"
+#include "model_loader/interpreter/values/settle.h"
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::Memory;
-using fallback::Results;
+using interpreter::Array;
+using interpreter::Memory;
+using interpreter::Results;
 
 namespace {
 
@@ -24,7 +24,7 @@ Array ArrayIn(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape) {
 }  // namespace
 
 Pass::Pass(const DeviceProgram& program, ShapeState& state, std::span<const InputCopies> copies, Streams streams,
-           const fallback::Limits& limits, bool recording, int32_t* bad_index)
+           const interpreter::Limits& limits, bool recording, int32_t* bad_index)
     : program_(program),
       state_(state),
       copies_(copies),
@@ -62,7 +62,7 @@ Status Pass::PlaceInputs() {
 
 Status Pass::Run() {
   SWIZZLE_RETURN_IF_ERROR(PlaceInputs());
-  const std::span<const fallback::Program::Turn> turns = program_.program().turns();
+  const std::span<const interpreter::Program::Turn> turns = program_.program().turns();
   for (size_t t = 0; t < turns.size(); ++t) {
     SWIZZLE_RETURN_IF_ERROR(RunTurn(turns[t]));
     for (const int value : program_.program().released_after(t)) At(value) = Value();
@@ -128,7 +128,7 @@ StatusOr<Array> Pass::OnHost(int value, bool moved) {
   return known.host;
 }
 
-Status Pass::RunTurn(const fallback::Program::Turn& turn) {
+Status Pass::RunTurn(const interpreter::Program::Turn& turn) {
   if (turn.part != nullptr) {
     const StatusOr<bool> taken = RunPart(*turn.part);
     const std::string what = Describe(NodeAt(turn.nodes.front()));
@@ -140,7 +140,7 @@ Status Pass::RunTurn(const fallback::Program::Turn& turn) {
   return {};
 }
 
-StatusOr<bool> Pass::RunPart(const fallback::PartOfProgram& part) {
+StatusOr<bool> Pass::RunPart(const interpreter::PartOfProgram& part) {
   std::vector<Array> inputs;
   for (const int input : part.inputs) {
     SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), OnDevice(input));
@@ -191,7 +191,7 @@ StatusOr<Results> Pass::RunOnDevice(int index, const DeviceOperator& function) {
     if (on_host && !program_.IsStable(value)) recordable_ = false;
     SWIZZLE_ASSIGN_OR_RETURN(inputs[i], on_host ? OnHost(value) : OnDevice(value, function.Takes(i)));
   }
-  fallback::Call call(node, program_.program().graph().opset, inputs, *memory_, streams_.device, nullptr, this);
+  interpreter::Call call(node, program_.program().graph().opset, inputs, *memory_, streams_.device, nullptr, this);
   SWIZZLE_ASSIGN_OR_RETURN(Results results, function.run(call));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue && i >= results.size()) return Unimplemented("its output ", i, " is not made");

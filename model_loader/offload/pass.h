@@ -11,7 +11,7 @@
 
 namespace swizzle::offload {
 
-class Pass final : private fallback::Device {
+class Pass final : private interpreter::Device {
  public:
   struct Streams {
     DeviceStream& device;
@@ -20,7 +20,7 @@ class Pass final : private fallback::Device {
   // All outlive it. recording: it may only queue work that runs alike each time. bad_index: Device::bad_index.
   // copies: of each input; none is made while recording.
   Pass(const DeviceProgram& program, ShapeState& state, std::span<const InputCopies> copies, Streams streams,
-       const fallback::Limits& limits, bool recording, int32_t* bad_index);
+       const interpreter::Limits& limits, bool recording, int32_t* bad_index);
 
   // Afterwards state.results are the outputs; those that a device made are there when its stream has ended.
   Status Run();
@@ -32,15 +32,15 @@ class Pass final : private fallback::Device {
 
  private:
   struct Value {
-    fallback::Array host, device;  // left out: not there
+    interpreter::Array host, device;  // left out: not there
   };
 
   DeviceStream& stream() override { return streams_.device; }
-  fallback::Memory& memory() override { return *memory_; }
-  fallback::Memory& host() override { return *host_memory_; }
+  interpreter::Memory& memory() override { return *memory_; }
+  interpreter::Memory& host() override { return *host_memory_; }
   const DeviceFunctions& functions() const override { return program_.functions(); }
   DType factors() const override { return TypeOf(program_.precision()); }
-  StatusOr<fallback::Array> Upload(const fallback::Array& array) override;
+  StatusOr<interpreter::Array> Upload(const interpreter::Array& array) override;
   void Keep(std::shared_ptr<const void> used) override { state_.used.push_back(std::move(used)); }
   int32_t* bad_index() override { return bad_index_; }
   int32_t bad_index_mark() const override { return node_ + 1; }
@@ -48,16 +48,16 @@ class Pass final : private fallback::Device {
   Value& At(int value) { return values_[static_cast<size_t>(value)]; }
   const Node& NodeAt(int index) const { return program_.program().graph().nodes[static_cast<size_t>(index)]; }
   // The value there. `moved`: it need not be made.
-  StatusOr<fallback::Array> OnDevice(int value, bool moved = false);
-  StatusOr<fallback::Array> OnHost(int value, bool moved = false);
-  StatusOr<fallback::Array> Copied(const fallback::Array& host);
+  StatusOr<interpreter::Array> OnDevice(int value, bool moved = false);
+  StatusOr<interpreter::Array> OnHost(int value, bool moved = false);
+  StatusOr<interpreter::Array> Copied(const interpreter::Array& host);
   Status PlaceInputs();
-  Status RunTurn(const fallback::Program::Turn& turn);
+  Status RunTurn(const interpreter::Program::Turn& turn);
   // Whether the part ran there.
-  StatusOr<bool> RunPart(const fallback::PartOfProgram& part);
+  StatusOr<bool> RunPart(const interpreter::PartOfProgram& part);
   Status RunNode(int index);
   // UNIMPLEMENTED where it has to run on the host.
-  StatusOr<fallback::Results> RunOnDevice(int index, const DeviceOperator& function);
+  StatusOr<interpreter::Results> RunOnDevice(int index, const DeviceOperator& function);
   Status RunOnHost(int index);
   Status FetchOutputs();
 
@@ -67,10 +67,10 @@ class Pass final : private fallback::Device {
   const Streams streams_;
   const bool recording_;
   int32_t* const bad_index_;
-  const std::shared_ptr<fallback::Memory> memory_, host_memory_;
-  std::vector<Value> values_;           // of the graph
-  std::vector<fallback::Array> kept_;   // of the host's, until they are copied
-  int node_ = 0, uploads_of_node_ = 0;  // the node that runs
+  const std::shared_ptr<interpreter::Memory> memory_, host_memory_;
+  std::vector<Value> values_;             // of the graph
+  std::vector<interpreter::Array> kept_;  // of the host's, until they are copied
+  int node_ = 0, uploads_of_node_ = 0;    // the node that runs
   bool recordable_ = true;
   std::vector<size_t> returned_;
   Placement placement_;

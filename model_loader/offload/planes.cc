@@ -1,16 +1,16 @@
 // Convolutions, pools and products that no plan took: windows go by the interpreter's table of taps
-// (fallback/window.h).
+// (interpreter/operators/windows/window.h).
 #include <algorithm>
 #include <vector>
 
-#include "model_loader/fallback/window.h"
+#include "model_loader/interpreter/operators/windows/window.h"
 #include "model_loader/offload/operators.h"
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::Call;
-using fallback::Window;
+using interpreter::Array;
+using interpreter::Call;
+using interpreter::Window;
 
 namespace {
 
@@ -50,7 +50,7 @@ Shape PlanesOf(int64_t images, int64_t channels, const Shape& spatial) {
 }
 
 StatusOr<Array> UploadedTaps(Call& call, const Window& window) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, fallback::Taps(call, window));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, interpreter::Taps(call, window));
   return call.Placed(taps);
 }
 
@@ -59,7 +59,7 @@ struct Lists {
   Array offsets, entries;
 };
 StatusOr<Lists> ListsOf(Call& call, const Window& window) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, fallback::Taps(call, window));
+  SWIZZLE_ASSIGN_OR_RETURN(const Array taps, interpreter::Taps(call, window));
   SWIZZLE_ASSIGN_OR_RETURN(Array offsets, call.NewTable(DType::kInt32, {window.plane() + 1}));
   SWIZZLE_ASSIGN_OR_RETURN(Array entries, call.NewTable(DType::kInt32, {taps.elements()}));
   const auto places = taps.As<int32_t>();
@@ -118,13 +118,13 @@ StatusOr<Array> Conv(Call& call) {
   SWIZZLE_RETURN_IF_ERROR(CheckFloats(call));
   const Array& x = call.In(0);
   const Array& w = call.In(1);
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(x, 3));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(x, 3));
   if (w.rank() != x.rank()) return InvalidArgument("the weight has shape ", ShapeText(w.shape));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t groups, GroupsOf(call, x.shape[1], w.shape[0]));
   const int64_t images = x.shape[0], channels = x.shape[1] / groups, rows = w.shape[0] / groups;
   if (w.shape[1] != channels) return InvalidArgument("a weight of shape ", ShapeText(w.shape), " does not fit");
   SWIZZLE_ASSIGN_OR_RETURN(const Window window,
-                           fallback::ReadWindow(call, x.shape, Shape(w.shape.begin() + 2, w.shape.end())));
+                           interpreter::ReadWindow(call, x.shape, Shape(w.shape.begin() + 2, w.shape.end())));
   const int64_t taps = window.taps(), positions = window.positions();
   const DeviceFunctions& functions = call.device()->functions();
   Array columns = x;
@@ -161,13 +161,13 @@ StatusOr<Array> ConvTranspose(Call& call) {
   SWIZZLE_RETURN_IF_ERROR(CheckFloats(call));
   const Array& x = call.In(0);
   const Array& w = call.In(1);
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(x, 3));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(x, 3));
   if (w.rank() != x.rank() || w.shape[0] != x.shape[1]) {
     return InvalidArgument("a weight of shape ", ShapeText(w.shape), " does not fit");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t groups, GroupsOf(call, x.shape[1], w.shape[0]));
   SWIZZLE_ASSIGN_OR_RETURN(const Window window,
-                           fallback::ReadTransposedWindow(call, x.shape, Shape(w.shape.begin() + 2, w.shape.end())));
+                           interpreter::ReadTransposedWindow(call, x.shape, Shape(w.shape.begin() + 2, w.shape.end())));
   const int64_t images = x.shape[0], channels = x.shape[1] / groups, rows = w.shape[1];
   const int64_t positions = window.positions(), height = rows * window.taps();
   SWIZZLE_ASSIGN_OR_RETURN(const Lists lists, ListsOf(call, window));
@@ -200,8 +200,8 @@ StatusOr<Array> ConvTranspose(Call& call) {
 StatusOr<Array> MaxPool(Call& call) {
   SWIZZLE_RETURN_IF_ERROR(CheckFloats(call));
   const Array& x = call.In(0);
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(x, 3));
-  SWIZZLE_ASSIGN_OR_RETURN(const Window window, fallback::ReadWindow(call, x.shape, {}));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(x, 3));
+  SWIZZLE_ASSIGN_OR_RETURN(const Window window, interpreter::ReadWindow(call, x.shape, {}));
   SWIZZLE_ASSIGN_OR_RETURN(const Array sources, UploadedTaps(call, window));
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(DType::kFloat32, PlanesOf(x.shape[0], x.shape[1], window.output)));
   call.device()->functions().Pool({.planes = x.shape[0] * x.shape[1],

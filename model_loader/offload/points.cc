@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "model_loader/fallback/strided.h"
+#include "model_loader/interpreter/values/strided.h"
 #include "model_loader/offload/operators.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/semantics/functions.h"
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::Call;
+using interpreter::Array;
+using interpreter::Call;
 
 namespace {
 
@@ -24,7 +24,7 @@ Status FillStrides(const Shape& shape, std::span<const Array> inputs, Pointwise&
   std::array<Shape, kInputs + 1> strides;
   for (size_t i = 0; i < kInputs; ++i) strides[i] = BroadcastStrides(inputs[i].shape, shape);
   strides[kInputs] = DenseStrides(shape);
-  const fallback::StridedLoop<kInputs + 1> loop(shape, strides);
+  const interpreter::StridedLoop<kInputs + 1> loop(shape, strides);
   if (loop.dims().size() > kMaxStridedRank) return Unimplemented("it has too many dimensions for a device");
   map.rank = static_cast<int>(loop.dims().size());
   std::ranges::copy(loop.dims(), map.dims.begin());

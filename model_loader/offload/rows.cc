@@ -1,5 +1,5 @@
 // Operators along some dimensions of their input, which are put last: reductions, softmax, sums, indices.
-#include "model_loader/fallback/rows.h"
+#include "model_loader/interpreter/values/rows.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,9 +9,9 @@
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::Call;
-using fallback::Rows;
+using interpreter::Array;
+using interpreter::Call;
+using interpreter::Rows;
 
 namespace {
 
@@ -63,7 +63,7 @@ template <RowReduction kReduction>
 StatusOr<Array> ReducePlanes(Call& call) {
   const Array& x = call.In(0);
   SWIZZLE_RETURN_IF_ERROR(CheckFloats(x));
-  SWIZZLE_RETURN_IF_ERROR(fallback::CheckRank(x, 3));
+  SWIZZLE_RETURN_IF_ERROR(interpreter::CheckRank(x, 3));
   if (x.elements() == 0) return Unimplemented("a device does not reduce nothing");
   Shape shape(x.shape.size(), 1);
   std::copy_n(x.shape.begin(), 2, shape.begin());
@@ -149,7 +149,7 @@ StatusOr<Array> Gather(Call& call) {
   SWIZZLE_ASSIGN_OR_RETURN(Array result, call.New(data.dtype, std::move(shape)));
   if (result.elements() == 0) return result;
   const int64_t piece = ProductOf(data.shape, axis + 1, data.rank());
-  fallback::Device& device = *call.device();
+  interpreter::Device& device = *call.device();
   device.functions().Pick({.outer = ProductOf(data.shape, 0, axis),
                            .size = size,
                            .count = indices.elements(),

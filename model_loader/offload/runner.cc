@@ -9,11 +9,11 @@
 
 namespace swizzle::offload {
 
-using fallback::Array;
-using fallback::TensorPieces;
+using interpreter::Array;
+using interpreter::TensorPieces;
 
 StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Backend& host, int threads,
-                                               const fallback::Limits& limits) {
+                                               const interpreter::Limits& limits) {
   std::unique_ptr<Runner> runner(new Runner(program, limits));
   SWIZZLE_ASSIGN_OR_RETURN(runner->stream_, program.device().NewDeviceStream());
   SWIZZLE_ASSIGN_OR_RETURN(runner->host_stream_, host.NewStream(threads));

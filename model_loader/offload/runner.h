@@ -19,13 +19,13 @@ namespace swizzle::offload {
 // What runs of one set of shapes have in common.
 struct ShapeState {
   std::vector<Shape> shapes;                         // of the inputs
-  std::shared_ptr<fallback::BlockStore> memory;      // of all runs, of whatever shapes
+  std::shared_ptr<interpreter::BlockStore> memory;   // of all runs, of whatever shapes
   std::vector<std::shared_ptr<Buffer>> inputs = {};  // staged, in host memory; null: none was yet
   std::vector<std::byte*> direct = {};  // by input, where the recording reads it; null: it copies what is staged
-  std::vector<std::shared_ptr<Buffer>> outputs = {};           // null: the value is the host's
-  std::vector<fallback::Array> results = {};                   // of the last run, on the host
-  std::map<int, fallback::Array> stable = {};                  // values that depend on shapes alone, on the device
-  std::map<std::pair<int, int>, fallback::Array> tables = {};  // by node, in the order in which it uploads them
+  std::vector<std::shared_ptr<Buffer>> outputs = {};              // null: the value is the host's
+  std::vector<interpreter::Array> results = {};                   // of the last run, on the host
+  std::map<int, interpreter::Array> stable = {};                  // values that depend on shapes alone, on the device
+  std::map<std::pair<int, int>, interpreter::Array> tables = {};  // by node, in the order in which it uploads them
   std::vector<std::shared_ptr<const void>> used = {};  // by queued work, since the last run that was no replay began
   uint64_t version = 0;                                // of the program, when it last ran unrecorded
   int tries = 0;                                       // to record it, in this version
@@ -43,17 +43,17 @@ inline constexpr size_t kLeastCopied = size_t{64} << 10;
 // How many rows are run for so many: all sizes up to 8, then four between a power of two and the next.
 int64_t FilledRows(int64_t rows);
 
-class Runner final : public fallback::ProgramRunner {
+class Runner final : public interpreter::ProgramRunner {
  public:
   // How many sets of shapes are kept. They and their memory are given up where a run finds none, and where its inputs
   // are more than a fifth larger than before: smaller ones then fit into what it takes, and little more is held.
   static constexpr size_t kMostStates = 24;
 
   static StatusOr<std::unique_ptr<Runner>> Make(const DeviceProgram& program, Backend& host, int threads,
-                                                const fallback::Limits& limits);
+                                                const interpreter::Limits& limits);
   ~Runner() override;
 
-  StatusOr<std::vector<fallback::Array>> RunPieces(std::span<const fallback::TensorPieces> inputs) override;
+  StatusOr<std::vector<interpreter::Array>> RunPieces(std::span<const interpreter::TensorPieces> inputs) override;
   int threads() const override { return 1; }
   // Of the last run that was no replay.
   const Placement& placement() const { return placement_; }
@@ -61,22 +61,22 @@ class Runner final : public fallback::ProgramRunner {
   size_t held_bytes() const { return memory_.blocks->held_bytes(); }
 
  private:
-  Runner(const DeviceProgram& program, const fallback::Limits& limits)
+  Runner(const DeviceProgram& program, const interpreter::Limits& limits)
       : program_(program), limits_(limits), memory_(program.device()) {}
 
   ShapeState& StateFor(std::vector<Shape> shapes);
   void GiveUpAllBut(size_t kept);
-  Status CheckInputs(std::span<const fallback::TensorPieces> inputs) const;
-  std::vector<Shape> RunShapes(std::span<const fallback::TensorPieces> inputs) const;
+  Status CheckInputs(std::span<const interpreter::TensorPieces> inputs) const;
+  std::vector<Shape> RunShapes(std::span<const interpreter::TensorPieces> inputs) const;
   // Fills copies_, and stages what is not copied from where it is.
-  Status Stage(std::span<const fallback::TensorPieces> inputs, ShapeState& state);
-  Status StageInput(const fallback::TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const;
+  Status Stage(std::span<const interpreter::TensorPieces> inputs, ShapeState& state);
+  Status StageInput(const interpreter::TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const;
   Status Replay(const ShapeState& state);
   Status RunUnrecorded(ShapeState& state);
   Status CheckIndices() const;
 
   const DeviceProgram& program_;
-  const fallback::Limits limits_;
+  const interpreter::Limits limits_;
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Stream> host_stream_;
   std::unique_ptr<Buffer> bad_index_, noted_index_;  // on the device, and in host memory: what it is reset to, and was

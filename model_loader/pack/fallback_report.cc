@@ -138,7 +138,7 @@ nlohmann::ordered_json ScheduleArray(const regions::RegionalProgram& regional) {
   return array;
 }
 
-std::string BatchingText(const fallback::Program& program) {
+std::string BatchingText(const interpreter::Program& program) {
   if (program.batch_obstacle()) return Concat("requests run one by one: ", *program.batch_obstacle(), "\n");
   return "requests of the same shapes share a batch\n";
 }
@@ -154,10 +154,11 @@ std::string FallbackText(const FallbackModel& model, const regions::RegionalProg
   const std::string why =
       Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n", BatchingText(*model.program));
   if (!regional.regions.empty())
-    return Concat(regional.Text(), " on the fallback executor: ", regional.OperatorCounts(), regional.PlaceText(),
-                  times ? TimesText(regional.program->graph(), *times) : "", why, ZerosLine(regional));
+    return Concat(regional.Text(), ", which the interpreter runs one by one: ", regional.OperatorCounts(),
+                  regional.PlaceText(), times ? TimesText(regional.program->graph(), *times) : "", why,
+                  ZerosLine(regional));
   return Concat("all ", model.program->graph().nodes.size(),
-                " nodes run on the fallback executor, one by one and dense: ", model.program->OperatorCounts(), why,
+                " nodes run on the interpreter, one by one and dense: ", model.program->OperatorCounts(), why,
                 "no region of it is planned, so that zeros in its weights bring nothing: ", regional.unplanned, "\n");
 }
 

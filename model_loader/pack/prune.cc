@@ -13,10 +13,10 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/calibration/calibrate.h"
 #include "model_loader/calibration/graph_weights.h"
-#include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
 #include "model_loader/files/printable_name.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "model_loader/onnx/onnx_rewrite.h"
@@ -68,7 +68,7 @@ void RemoveKept(const PruneCommand& command, const std::filesystem::path& folder
 }
 
 // Prunes the weights of a program. `model`: a checksum of it. Sets the folder where it keeps what is done.
-Status Calibrate(const PruneCommand& command, const fallback::Program& program, uint64_t model, Terminal& terminal,
+Status Calibrate(const PruneCommand& command, const interpreter::Program& program, uint64_t model, Terminal& terminal,
                  Pruner& pruner, std::vector<NamedWeight>& weights, std::filesystem::path& folder) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> archive, ReadFile(command.calibration, kMostCalibrationBytes));
   StatusOr<NpyArrays> inputs = ParseNpz(archive);
@@ -118,7 +118,7 @@ StatusOr<std::vector<std::byte>> CalibratedOnnx(const PruneCommand& command, con
   };
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, RewriteOnnxWeights(model, collect, options));
   // With what lay in external files.
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(whole), {}, fallback::Nodes::kAll);
+  const auto program = interpreter::ReadProgram(std::span<const std::byte>(whole), {}, interpreter::Nodes::kAll);
   if (!program.ok()) return Annotate(program.status(), kNodeByNode);
   SWIZZLE_RETURN_IF_ERROR(Calibrate(command, **program, Checksum(whole), terminal, pruner, weights, kept));
   const auto replace = [&, next = size_t{0}](const OnnxWeight& weight, std::span<float> elements) mutable {
@@ -133,7 +133,7 @@ StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& te
                                        std::filesystem::path& kept) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(command.model));
   std::vector<NamedWeight> weights = WeightsOf(graph);
-  const auto program = fallback::ReadProgram(command.model);
+  const auto program = interpreter::ReadProgram(command.model);
   if (!program.ok()) return Annotate(program.status(), kNodeByNode);
   uint64_t checksum = 0;
   for (const Value& value : graph.values) {
@@ -154,7 +154,7 @@ Status WritePruned(const PruneCommand& command, const std::vector<std::byte>& mo
   const StatusOr<Network> network = NetworkFromOnnx(model);
   if (network.ok()) return WritePacked(*network, command.output);
   if (network.status().code() != StatusCode::kUnimplemented) return network.status();
-  SWIZZLE_RETURN_IF_ERROR(fallback::ReadProgram(std::span<const std::byte>(model)).status());
+  SWIZZLE_RETURN_IF_ERROR(interpreter::ReadProgram(std::span<const std::byte>(model)).status());
   return WriteGraph(model, command.output);
 }
 

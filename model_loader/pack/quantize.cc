@@ -12,10 +12,10 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/devices.h"
 #include "model_loader/calibration/activation_scales.h"
-#include "model_loader/fallback/load.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npz.h"
 #include "model_loader/files/read_file.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/onnx_quantise.h"
 #include "model_loader/onnx/onnx_quantise_static.h"
@@ -257,7 +257,7 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, const Statu
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole,
                            RewriteOnnxWeights(file.bytes, as_they_are, file.options));
   SWIZZLE_ASSIGN_OR_RETURN(const auto program,
-                           fallback::ReadProgram(std::span<const std::byte>(whole), {}, fallback::Nodes::kAll));
+                           interpreter::ReadProgram(std::span<const std::byte>(whole), {}, interpreter::Nodes::kAll));
   SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend->NewStream(command.threads));

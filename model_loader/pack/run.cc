@@ -81,12 +81,12 @@ StatusOr<Outcome> RunFallback(const RunCommand& command, const FallbackModel& mo
       regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
   terminal.err << FallbackText(model, regional);
   std::vector<TensorView> inputs;
-  for (const fallback::Port& port : model.program->inputs()) {
+  for (const interpreter::Port& port : model.program->inputs()) {
     const NpyArray& array = arrays.at(port.name);
     inputs.push_back({array.dtype, array.shape, array.bytes});
   }
   SWIZZLE_ASSIGN_OR_RETURN(const auto runner, regional.NewRunner(devices.cpu(), command.threads));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, runner->Run(inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<interpreter::Array> outputs, runner->Run(inputs));
   SWIZZLE_RETURN_IF_ERROR(MakeFolder(command.output_folder));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorView view{outputs[i].dtype, outputs[i].shape, outputs[i].AsBytes()};

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model_loader/calibration/row_batches.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "model_loader/safetensors/checkpoint.h"
 #include "model_loader/semantics/element_types.h"
@@ -15,12 +15,12 @@
 namespace swizzle::pack {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 
 constexpr uint32_t kSeed = 1;
 constexpr int64_t kRowsAtOnce = 8;
 
-using ProgramPointer = std::shared_ptr<const fallback::Program>;
+using ProgramPointer = std::shared_ptr<const interpreter::Program>;
 
 // What came of the model in `file`.
 template <typename T>
@@ -33,24 +33,24 @@ StatusOr<T> Of(const std::filesystem::path& file, StatusOr<T> result) {
 StatusOr<ProgramPointer> ProgramOf(const std::filesystem::path& file, RunnableModel model) {
   if (auto* const unplanned = std::get_if<FallbackModel>(&model)) return std::move(unplanned->program);
   model = {};  // its weights
-  if (IsCheckpoint(file)) return fallback::ReadProgram(file);
+  if (IsCheckpoint(file)) return interpreter::ReadProgram(file);
   SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(file));
-  return Of(file, fallback::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options));
+  return Of(file, interpreter::ReadProgram(std::span<const std::byte>(onnx.bytes), onnx.options));
 }
 
 // Two programs of the same inputs and outputs, ready to run.
 struct Pair {
   ProgramPointer program, other;  // the reference's, the candidate's
-  std::unique_ptr<fallback::ProgramRunner> reference, candidate;
+  std::unique_ptr<interpreter::ProgramRunner> reference, candidate;
   std::vector<size_t> input_places;   // of the candidate's inputs among the reference's
   std::vector<size_t> output_places;  // of the reference's outputs among the candidate's
 };
 
-StatusOr<std::vector<size_t>> Match(const std::vector<fallback::Port>& wanted,
-                                    const std::vector<fallback::Port>& ports) {
+StatusOr<std::vector<size_t>> Match(const std::vector<interpreter::Port>& wanted,
+                                    const std::vector<interpreter::Port>& ports) {
   std::vector<size_t> places;
-  for (const fallback::Port& port : wanted) {
-    const auto same = std::ranges::find(ports, port.name, &fallback::Port::name);
+  for (const interpreter::Port& port : wanted) {
+    const auto same = std::ranges::find(ports, port.name, &interpreter::Port::name);
     if (same == ports.end()) return InvalidArgument("only one of the models has '", port.name, "'");
     places.push_back(static_cast<size_t>(same - ports.begin()));
   }
@@ -59,9 +59,9 @@ StatusOr<std::vector<size_t>> Match(const std::vector<fallback::Port>& wanted,
 }
 
 // UNIMPLEMENTED where it is to run on a device and does not.
-StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(ProgramPointer program,
-                                                             const regions::RegionBackends& backends,
-                                                             bool is_for_device) {
+StatusOr<std::unique_ptr<interpreter::ProgramRunner>> NewRunner(ProgramPointer program,
+                                                                const regions::RegionBackends& backends,
+                                                                bool is_for_device) {
   const PlanOptions options{.tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(std::move(program), backends, options);
   if (is_for_device && regional.on_device == nullptr) {
@@ -86,7 +86,7 @@ StatusOr<Pair> MakePair(const ValidateCommand& command, const Devices& devices, 
 }
 
 // One batch of real numbers, or bytes, of the sizes that the model declares.
-StatusOr<NpyArray> DrawInput(const fallback::Port& port, std::mt19937& random) {
+StatusOr<NpyArray> DrawInput(const interpreter::Port& port, std::mt19937& random) {
   const DType dtype = port.dtype.value_or(DType::kFloat32);
   Shape shape = port.shape.value_or(Shape{-1});
   if (!shape.empty() && shape[0] < 0) shape[0] = 1;
@@ -95,7 +95,7 @@ StatusOr<NpyArray> DrawInput(const fallback::Port& port, std::mt19937& random) {
                            ", whose free sizes nothing says: give --inputs=FILE.npz");
   }
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
-  if (elements > fallback::Limits().max_array_bytes / static_cast<int64_t>(sizeof(float))) {
+  if (elements > interpreter::Limits().max_array_bytes / static_cast<int64_t>(sizeof(float))) {
     return MakeError(StatusCode::kResourceExhausted, "input '", port.name, "' is ", ShapeText(shape),
                      ", too large to be drawn");
   }
@@ -116,9 +116,9 @@ StatusOr<NpyArray> DrawInput(const fallback::Port& port, std::mt19937& random) {
   return array;
 }
 
-StatusOr<NpyArrays> DrawInputs(const fallback::Program& program, std::mt19937& random) {
+StatusOr<NpyArrays> DrawInputs(const interpreter::Program& program, std::mt19937& random) {
   NpyArrays arrays;
-  for (const fallback::Port& port : program.inputs()) {
+  for (const interpreter::Port& port : program.inputs()) {
     SWIZZLE_ASSIGN_OR_RETURN(arrays[port.name], DrawInput(port, random));
   }
   return arrays;
@@ -140,7 +140,7 @@ StatusOr<std::vector<double>> NumbersOf(const std::string& name, const Array& ar
 class Comparer {
  public:
   Comparer(const ValidateCommand& command, Pair& pair) : command_(command), pair_(pair) {
-    for (const fallback::Port& port : pair.program->outputs()) result_.differences.push_back({.output = port.name});
+    for (const interpreter::Port& port : pair.program->outputs()) result_.differences.push_back({.output = port.name});
   }
 
   // rows: of all batches, which labels are for.
@@ -204,7 +204,7 @@ class Comparer {
 
 // As both models take them: a fixed batch wins over a free one.
 StatusOr<RowBatches> BatchesFor(const ValidateCommand& command, const Pair& pair, const NpyArrays& arrays) {
-  const auto batches_of = [&](const fallback::Program& program) {
+  const auto batches_of = [&](const interpreter::Program& program) {
     return Of(command.inputs, RowBatches::Of(program, arrays, kRowsAtOnce));
   };
   SWIZZLE_ASSIGN_OR_RETURN(RowBatches of_reference, batches_of(*pair.program));

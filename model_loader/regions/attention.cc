@@ -17,11 +17,11 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Survey& survey, fallback::Place place)
+  Finder(const Graph& graph, const Survey& survey, interpreter::Place place)
       : graph_(graph), survey_(survey), place_(place) {}
 
-  std::vector<fallback::PartOfProgram> Run() {
-    std::vector<fallback::PartOfProgram> parts;
+  std::vector<interpreter::PartOfProgram> Run() {
+    std::vector<interpreter::PartOfProgram> parts;
     std::vector<bool> taken(graph_.nodes.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (graph_.nodes[n].op != "Softmax") continue;
@@ -321,7 +321,7 @@ class Finder {
     return softmax;
   }
 
-  std::optional<fallback::PartOfProgram> Around(int softmax) const {
+  std::optional<interpreter::PartOfProgram> Around(int softmax) const {
     const Node& node = NodeAt(softmax);
     const auto& shape = survey_.shapes[static_cast<size_t>(node.inputs[0])];
     if (!node.domain.empty() || !shape || shape->size() < 2 || shape->size() > 4) return std::nullopt;
@@ -337,7 +337,7 @@ class Finder {
     found.nodes.push_back(last);
     Views& views = found.views;
     views.queries.order = views.keys.order = views.values.order = views.output = AsItIs(shape->size());
-    fallback::PartOfProgram part;
+    interpreter::PartOfProgram part;
     part.inputs = {Source(NodeAt(found.product).inputs[0], views.queries, &views.scale, found.others),
                    Source(NodeAt(found.product).inputs[1], views.keys, &views.scale, found.others),
                    Source(NodeAt(last).inputs[1], views.values, nullptr, found.others)};
@@ -355,8 +355,8 @@ class Finder {
   }
 
   // Unless the survey's shapes are none that it takes.
-  std::optional<fallback::PartOfProgram> Checked(fallback::PartOfProgram part, Views views) const {
-    if (place_ == fallback::Place::kDevice && !views.AddsNumbers()) return std::nullopt;
+  std::optional<interpreter::PartOfProgram> Checked(interpreter::PartOfProgram part, Views views) const {
+    if (place_ == interpreter::Place::kDevice && !views.AddsNumbers()) return std::nullopt;
     std::vector<DType> types;
     std::vector<Shape> shapes;
     for (const int input : part.inputs) {
@@ -372,12 +372,13 @@ class Finder {
 
   const Graph& graph_;
   const Survey& survey_;
-  const fallback::Place place_;
+  const interpreter::Place place_;
 };
 
 }  // namespace
 
-std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey, fallback::Place place) {
+std::vector<interpreter::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey,
+                                                      interpreter::Place place) {
   return Finder(graph, survey, place).Run();
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/regions/survey.h"
 
 namespace swizzle::regions {
@@ -14,7 +14,8 @@ namespace swizzle::regions {
 // As parts of the program, no node in two or in an idiom of the survey. What one makes on the way nothing else reads.
 // A part does not take inputs that broadcast along sequences or heads, but for what is added.
 // `place`: where it is to run. A device adds inputs to scores as they are.
-std::vector<fallback::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey, fallback::Place place);
+std::vector<interpreter::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey,
+                                                      interpreter::Place place);
 
 }  // namespace swizzle::regions
 

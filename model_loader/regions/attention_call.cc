@@ -12,8 +12,8 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
-using fallback::Results;
+using interpreter::Array;
+using interpreter::Results;
 
 struct Placement {
   cpu::ViewAttention call;         // without data
@@ -101,7 +101,7 @@ Shape ScoresOf(const Views& views, std::span<const Shape> shapes) {
 }
 
 // Nothing where they do not broadcast.
-StatusOr<std::optional<Array>> AddOnDevice(const Array& a, const Array& b, fallback::Device& device) {
+StatusOr<std::optional<Array>> AddOnDevice(const Array& a, const Array& b, interpreter::Device& device) {
   const Shape shapes[] = {a.shape, b.shape};
   const StatusOr<Shape> shape = BroadcastShape(shapes);
   if (!shape.ok() || shape->size() > kMaxStridedRank) return std::nullopt;
@@ -117,17 +117,18 @@ StatusOr<std::optional<Array>> AddOnDevice(const Array& a, const Array& b, fallb
   return std::optional(std::move(sum));
 }
 
-class Attention final : public fallback::Part {
+class Attention final : public interpreter::Part {
  public:
   explicit Attention(Views views) : views_(std::move(views)) {}
 
-  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
+  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, interpreter::Memory& memory, Stream& stream,
                                        StepGate*) const override {
     if (!views_.terms.empty() && !views_.AddsInput()) return RunWithTerms(inputs, memory, stream);
     return Attend(inputs, memory, stream);
   }
 
-  StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs, fallback::Device& device) const override {
+  StatusOr<std::optional<Results>> RunOnDevice(std::span<const Array> inputs,
+                                               interpreter::Device& device) const override {
     std::vector<Array> of_call(inputs.begin(), inputs.begin() + std::min<size_t>(kBias, inputs.size()));
     if (inputs.size() > kBias) {
       SWIZZLE_ASSIGN_OR_RETURN(const std::optional<Array> sum, SumOnDevice(inputs.subspan(kBias), device));
@@ -147,7 +148,7 @@ class Attention final : public fallback::Part {
   };
 
   // Of terms that are numbers: what is by turns without the dimension of images. Nothing where shapes do not fit.
-  StatusOr<std::optional<Array>> SumOnDevice(std::span<const Array> numbers, fallback::Device& device) const {
+  StatusOr<std::optional<Array>> SumOnDevice(std::span<const Array> numbers, interpreter::Device& device) const {
     std::optional<Array> sum;
     for (size_t i = 0; i < numbers.size(); ++i) {
       Array next = numbers[i];
@@ -165,7 +166,7 @@ class Attention final : public fallback::Part {
     return sum;
   }
 
-  StatusOr<std::optional<Results>> RunWithTerms(std::span<const Array> inputs, fallback::Memory& memory,
+  StatusOr<std::optional<Results>> RunWithTerms(std::span<const Array> inputs, interpreter::Memory& memory,
                                                 Stream& stream) const {
     std::vector<DType> types;
     std::vector<Shape> shapes;
@@ -181,7 +182,7 @@ class Attention final : public fallback::Part {
     return Attend(of_call, memory, stream);
   }
 
-  StatusOr<std::optional<Results>> Attend(std::span<const Array> inputs, fallback::Memory& memory,
+  StatusOr<std::optional<Results>> Attend(std::span<const Array> inputs, interpreter::Memory& memory,
                                           Stream& stream) const {
     SWIZZLE_ASSIGN_OR_RETURN(std::optional<Task> task, TaskOf(inputs, memory));
     if (!task) return std::nullopt;
@@ -199,7 +200,7 @@ class Attention final : public fallback::Part {
   }
 
   // Nothing where it does not take inputs of these types and shapes. They lie where `memory` is.
-  StatusOr<std::optional<Task>> TaskOf(std::span<const Array> inputs, fallback::Memory& memory) const {
+  StatusOr<std::optional<Task>> TaskOf(std::span<const Array> inputs, interpreter::Memory& memory) const {
     std::vector<Shape> shapes;
     for (const Array& input : inputs) {
       if (input.dtype != DType::kFloat32) return std::nullopt;
@@ -230,7 +231,7 @@ bool Takes(const Views& views, std::span<const DType> types, const std::vector<S
   return TakeTerms(views.terms, types.subspan(kBias), std::span(shapes).subspan(kBias), ScoresOf(views, shapes));
 }
 
-std::shared_ptr<const fallback::Part> MakeAttention(Views views) {
+std::shared_ptr<const interpreter::Part> MakeAttention(Views views) {
   return std::make_shared<const Attention>(std::move(views));
 }
 

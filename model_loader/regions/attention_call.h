@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/regions/score_terms.h"
 
 namespace swizzle::regions {
@@ -50,7 +50,7 @@ struct Views {
 bool Takes(const Views& views, std::span<const DType> types, const std::vector<Shape>& shapes);
 
 // The call, which takes no inputs that broadcast along sequences or heads, but for what is added.
-std::shared_ptr<const fallback::Part> MakeAttention(Views views);
+std::shared_ptr<const interpreter::Part> MakeAttention(Views views);
 
 }  // namespace swizzle::regions
 

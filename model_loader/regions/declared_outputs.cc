@@ -9,7 +9,7 @@
 namespace swizzle::regions {
 namespace {
 
-bool IsDeclared(const fallback::Port& port) { return port.dtype && port.shape; }
+bool IsDeclared(const interpreter::Port& port) { return port.dtype && port.shape; }
 
 Shape DeclaredShape(const Survey& survey, size_t value) {
   Shape shape = *survey.shapes[value];
@@ -23,10 +23,10 @@ Shape DeclaredShape(const Survey& survey, size_t value) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const fallback::Program>> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
-                                                                       Backend& host, int threads,
-                                                                       const fallback::Limits& limits) {
-  std::vector<fallback::Port> outputs = program->outputs();
+StatusOr<std::shared_ptr<const interpreter::Program>> WithDeclaredOutputs(
+    std::shared_ptr<const interpreter::Program> program, Backend& host, int threads,
+    const interpreter::Limits& limits) {
+  std::vector<interpreter::Port> outputs = program->outputs();
   if (std::ranges::all_of(outputs, IsDeclared)) return program;
   const auto stream = host.NewStream(threads);
   if (!stream.ok()) return program;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 
 namespace swizzle::regions {
 
@@ -13,9 +13,9 @@ namespace swizzle::regions {
 // show them (survey.h): a dimension is free if runs of other sizes differ in it, and all are where shapes go by more
 // than the shapes of inputs. Outputs stay undeclared where the program ran on nothing; it is FAILED_PRECONDITION where
 // no request can be computed. REQUIRES: the program has no parts.
-StatusOr<std::shared_ptr<const fallback::Program>> WithDeclaredOutputs(std::shared_ptr<const fallback::Program> program,
-                                                                       Backend& host, int threads,
-                                                                       const fallback::Limits& limits = {});
+StatusOr<std::shared_ptr<const interpreter::Program>> WithDeclaredOutputs(
+    std::shared_ptr<const interpreter::Program> program, Backend& host, int threads,
+    const interpreter::Limits& limits = {});
 
 }  // namespace swizzle::regions
 

@@ -3,8 +3,8 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
-using fallback::Device;
+using interpreter::Array;
+using interpreter::Device;
 
 float* FloatsOf(const Array& array) { return reinterpret_cast<float*>(array.data.get()); }
 

@@ -90,7 +90,7 @@ bool IsOfChannels(const Node& node, const Survey& survey) {
     const StatusOr<std::vector<int64_t>> axes = IntsAttribute(node, "axes", {});
     return axes.ok() && *axes == std::vector<int64_t>{1};
   }
-  const fallback::Array& axes = known->second;
+  const interpreter::Array& axes = known->second;
   if (axes.elements() != 1) return false;
   return axes.dtype == DType::kInt64 ? axes.As<int64_t>()[0] == 1
                                      : axes.dtype == DType::kInt32 && axes.As<int32_t>()[0] == 1;

@@ -6,15 +6,15 @@
 #include <numeric>
 #include <variant>
 
-#include "model_loader/fallback/refusal.h"
 #include "model_loader/graph/shape_flow.h"
+#include "model_loader/interpreter/run/refusal.h"
 #include "model_loader/semantics/element_types.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
-using fallback::Port;
+using interpreter::Array;
+using interpreter::Port;
 
 // For what follows the sizes that are tried first; a run that has begun goes on.
 constexpr std::chrono::seconds kSearchTime(5);
@@ -71,7 +71,7 @@ bool HaveSameElements(const Array& a, const Array& b) {
 
 }  // namespace
 
-std::set<int> ConstantValues(const fallback::Program& program) {
+std::set<int> ConstantValues(const interpreter::Program& program) {
   std::set<int> values;
   for (const auto& constant : program.constants()) values.insert(constant.first);
   for (const Node& node : program.graph().nodes) {
@@ -110,8 +110,8 @@ std::vector<Shape> ShapesOf(const std::vector<Port>& inputs, const std::vector<F
   return shapes;
 }
 
-StatusOr<std::vector<TensorView>> FilledInputs(const fallback::Program& program, const RunInputs& inputs,
-                                               const fallback::Limits& limits,
+StatusOr<std::vector<TensorView>> FilledInputs(const interpreter::Program& program, const RunInputs& inputs,
+                                               const interpreter::Limits& limits,
                                                std::vector<std::vector<std::byte>>& held) {
   std::vector<TensorView> views;
   for (size_t i = 0; i < inputs.shapes.size(); ++i) {
@@ -131,7 +131,7 @@ StatusOr<std::vector<TensorView>> FilledInputs(const fallback::Program& program,
   return views;
 }
 
-SizeSearch::SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+SizeSearch::SizeSearch(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits,
                        const SampleShapes& samples, RunOn run)
     : program_(program),
       stream_(stream),
@@ -314,7 +314,7 @@ std::vector<SizeSearch::Sizes> SizeSearch::Proposals(const Try& refused) {
 void SizeSearch::Propose(const Try& refused, const Try& moved, size_t dimension, std::set<int64_t>& proposed) const {
   constexpr int64_t kMostSize = int64_t{1} << 20;
   const Node& node = program_.graph().nodes[static_cast<size_t>(refused.end.node)];
-  const std::vector<int64_t> wanted = fallback::SizesAround(node, refused.end.given);
+  const std::vector<int64_t> wanted = interpreter::SizesAround(node, refused.end.given);
   const int64_t size = refused.sizes[dimension], step = moved.sizes[dimension] - size;
   const auto propose = [&](int64_t now, int64_t then) {
     if (now == then || now < 1) return;
@@ -337,7 +337,7 @@ void SizeSearch::Propose(const Try& refused, const Try& moved, size_t dimension,
 Status SizeSearch::Refusal() {
   const Try refused = refused_.front();
   const Status& said = refused.end.status;
-  if (IsCertain(refused)) return fallback::NoRequestHelps(said);
+  if (IsCertain(refused)) return interpreter::NoRequestHelps(said);
   // Others may come further.
   const StatusCode code = said.code() == StatusCode::kFailedPrecondition ? StatusCode::kInvalidArgument : said.code();
   return MakeError(code, "it runs on inputs of no size that was tried: ", std::string(said.message()));
@@ -375,11 +375,11 @@ bool SizeSearch::IsCertain(const Try& held) {
     return saw_others &&
            (shapes_follow_ || std::ranges::find(program_.graph().inputs, value) != program_.graph().inputs.end());
   };
-  std::vector<fallback::Operand> operands;
+  std::vector<interpreter::Operand> operands;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Array& given = refused.end.given[i];
     const int value = node.inputs[i];
-    fallback::Operand operand{given, std::vector<bool>(given.shape.size(), false)};
+    interpreter::Operand operand{given, std::vector<bool>(given.shape.size(), false)};
     if (value != kNoValue && !constants_.contains(value)) {
       if (!IsOfNumbers(given) && !given.HasStrings()) return false;
       for (size_t d = 0; d < given.shape.size(); ++d) operand.free[d] = !is_seen(value) || IsFreeAt(i, d, refused);
@@ -390,8 +390,8 @@ bool SizeSearch::IsCertain(const Try& held) {
     }
     operands.push_back(std::move(operand));
   }
-  const std::shared_ptr<fallback::Memory> memory = fallback::Memory::New(limits_);
-  return fallback::RefusesAlways(node, operands, *memory, [&](std::span<const Array> tried) {
+  const std::shared_ptr<interpreter::Memory> memory = interpreter::Memory::New(limits_);
+  return interpreter::RefusesAlways(node, operands, *memory, [&](std::span<const Array> tried) {
     return program_.Compute(static_cast<size_t>(refused.end.node), tried, *memory, stream_).status();
   });
 }

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 
 namespace swizzle::regions {
 
@@ -36,7 +36,7 @@ struct FreeDimension {
 };
 
 // Those of one name are one, and so are those without a name that are dimension 0. REQUIRES: all inputs have shapes.
-std::vector<FreeDimension> FreeDimensionsOf(const std::vector<fallback::Port>& inputs);
+std::vector<FreeDimension> FreeDimensionsOf(const std::vector<interpreter::Port>& inputs);
 
 // Shapes that requests are known to have: of each its inputs', by name. What does not fit the inputs tells nothing.
 using SampleShapes = std::vector<std::map<std::string, Shape>>;
@@ -48,19 +48,19 @@ struct RunInputs {
 };
 
 // The inputs' shapes where free dimensions have these sizes.
-std::vector<Shape> ShapesOf(const std::vector<fallback::Port>& inputs, const std::vector<FreeDimension>& dimensions,
+std::vector<Shape> ShapesOf(const std::vector<interpreter::Port>& inputs, const std::vector<FreeDimension>& dimensions,
                             const std::vector<int64_t>& sizes);
 
 // Views of `held`. INVALID_ARGUMENT where one is beyond the limits.
-StatusOr<std::vector<TensorView>> FilledInputs(const fallback::Program& program, const RunInputs& inputs,
-                                               const fallback::Limits& limits,
+StatusOr<std::vector<TensorView>> FilledInputs(const interpreter::Program& program, const RunInputs& inputs,
+                                               const interpreter::Limits& limits,
                                                std::vector<std::vector<std::byte>>& held);
 
 // How a run ended. Value type.
 struct RunEnd {
-  Status status;                       // OK: it went through
-  int node = -1;                       // that it came to last; -1: none
-  std::vector<fallback::Array> given;  // to that node
+  Status status;                          // OK: it went through
+  int node = -1;                          // that it came to last; -1: none
+  std::vector<interpreter::Array> given;  // to that node
 };
 
 // Looks for sizes; single-owner. The program and the stream outlive it.
@@ -69,7 +69,7 @@ class SizeSearch {
   using RunOn = std::function<RunEnd(const RunInputs& inputs)>;
 
   // `run` runs the program. REQUIRES: all inputs have shapes.
-  SizeSearch(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+  SizeSearch(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits,
              const SampleShapes& samples, RunOn run);
 
   // Inputs that the program runs on. An error is of the run that came furthest: FAILED_PRECONDITION where no request
@@ -114,9 +114,9 @@ class SizeSearch {
   // Whether the node reads nothing that depends on inputs.
   bool ReadsConstants(int node) const;
 
-  const fallback::Program& program_;
+  const interpreter::Program& program_;
   Stream& stream_;
-  const fallback::Limits limits_;
+  const interpreter::Limits limits_;
   const RunOn run_;
   const SampleShapes samples_;
   const std::vector<FreeDimension> dimensions_;
@@ -131,7 +131,7 @@ class SizeSearch {
 };
 
 // Values that depend on no input.
-std::set<int> ConstantValues(const fallback::Program& program);
+std::set<int> ConstantValues(const interpreter::Program& program);
 
 }  // namespace swizzle::regions
 

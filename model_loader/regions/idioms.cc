@@ -55,7 +55,7 @@ class Finder {
 
   std::optional<float> Number(int value) const {
     if (!IsKnown(value)) return std::nullopt;
-    const fallback::Array& array = survey_.known.at(value);
+    const interpreter::Array& array = survey_.known.at(value);
     if (array.dtype != DType::kFloat32 || array.elements() != 1) return std::nullopt;
     return array.As<float>()[0];
   }
@@ -63,7 +63,7 @@ class Finder {
   // Whether it is one number for each element of the last dimension of `value`.
   bool IsVector(int constant, int value) const {
     if (!IsKnown(constant) || !survey_.shapes[static_cast<size_t>(value)]) return false;
-    const fallback::Array& array = survey_.known.at(constant);
+    const interpreter::Array& array = survey_.known.at(constant);
     const Shape& shape = *survey_.shapes[static_cast<size_t>(value)];
     return array.dtype == DType::kFloat32 && !shape.empty() && array.elements() == shape.back() &&
            !array.shape.empty() && array.shape.back() == shape.back();
@@ -106,7 +106,7 @@ class Finder {
   bool IsSame(int a, int b) const {
     if (a == kNoValue || b == kNoValue) return a == b;
     if (!IsKnown(a) || !IsKnown(b)) return false;
-    const fallback::Array &first = survey_.known.at(a), &second = survey_.known.at(b);
+    const interpreter::Array &first = survey_.known.at(a), &second = survey_.known.at(b);
     return first.dtype == second.dtype && first.elements() == 1 && second.elements() == 1 &&
            std::ranges::equal(first.AsBytes(), second.AsBytes());
   }

@@ -33,9 +33,9 @@ int64_t RowsWithin(int64_t bytes, const Network& network) {
 
 }  // namespace
 
-int64_t LargestBatch(const Network& network, Form form, fallback::Place place) {
+int64_t LargestBatch(const Network& network, Form form, interpreter::Place place) {
   const bool vectors = form == Form::kVectors;
-  if (place == fallback::Place::kHost) {
+  if (place == interpreter::Place::kHost) {
     return std::clamp<int64_t>(RowsWithin(kBatchBytes, network), 1, vectors ? kMostRows : kMostImages);
   }
   const int64_t most =

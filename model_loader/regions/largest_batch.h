@@ -2,7 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_LARGEST_BATCH_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_LARGEST_BATCH_H_
 
-#include "model_loader/fallback/array.h"
+#include "model_loader/interpreter/values/array.h"
 #include "model_loader/network/network.h"
 #include "model_loader/regions/region.h"
 
@@ -12,7 +12,7 @@ inline constexpr int64_t kMostRows = 512;  // of vectors, on the host
 
 // As many as the host's caches hold some of, or as fill a device. There, parts of that size begin at multiples of 16
 // bytes in every input and output, since its kernels read and write such packs, though that be more than fill it.
-int64_t LargestBatch(const Network& network, Form form, fallback::Place place);
+int64_t LargestBatch(const Network& network, Form form, interpreter::Place place);
 
 }  // namespace swizzle::regions
 

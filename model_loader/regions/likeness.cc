@@ -150,7 +150,7 @@ std::string Likeness::Of(const Region& region) { return Text(*this, region).Run(
 const std::string& Likeness::ContentOf(int value) {
   const auto [content, is_new] = contents_.try_emplace(value);
   if (is_new) {
-    const fallback::Array& array = survey_.known.at(value);
+    const interpreter::Array& array = survey_.known.at(value);
     const bool opaque = array.IsSequence() || array.HasStrings();
     content->second =
         opaque ? Concat("?", value) : Concat(DTypeName(array.dtype), ShapeText(array.shape), HashText(array.AsBytes()));

@@ -75,10 +75,10 @@ std::set<int> WithoutWeights(const std::vector<int>& steady, const Graph& graph,
 }
 
 // The nodes that may be of regions.
-std::vector<int> NodesToCut(const std::vector<fallback::PartOfProgram>& parts, const std::vector<int>& steady,
+std::vector<int> NodesToCut(const std::vector<interpreter::PartOfProgram>& parts, const std::vector<int>& steady,
                             const Graph& graph, const Survey& survey) {
   std::set<int> taken = WithoutWeights(steady, graph, survey);
-  for (const fallback::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
+  for (const interpreter::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
   std::vector<int> nodes;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!taken.contains(static_cast<int>(n))) nodes.push_back(static_cast<int>(n));
@@ -88,11 +88,11 @@ std::vector<int> NodesToCut(const std::vector<fallback::PartOfProgram>& parts, c
 
 class RegionPlanner {
  public:
-  RegionPlanner(const fallback::Program& program, const Survey& survey, const RegionBackends& backends,
+  RegionPlanner(const interpreter::Program& program, const Survey& survey, const RegionBackends& backends,
                 const PlanOptions& options)
       : graph_(program.graph()),
         survey_(survey),
-        place_(backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice),
+        place_(backends.device == nullptr ? interpreter::Place::kHost : interpreter::Place::kDevice),
         backend_(backends.device == nullptr ? backends.host : *backends.device),
         options_(options),
         likeness_(graph_, survey_) {}
@@ -100,11 +100,11 @@ class RegionPlanner {
   std::vector<Region> Cut(const std::vector<int>& nodes) const {
     // The host has kernels for all that lowering makes.
     const auto computes = [&](const Network& network) {
-      return place_ == fallback::Place::kHost || std::ranges::all_of(network.layers, [&](const Layer& layer) {
+      return place_ == interpreter::Place::kHost || std::ranges::all_of(network.layers, [&](const Layer& layer) {
                return LayerRows(backend_, network, layer, {1, options_.precision}, false).ok();
              });
     };
-    return CutRegions(graph_, survey_, nodes, {computes, place_ == fallback::Place::kHost});
+    return CutRegions(graph_, survey_, nodes, {computes, place_ == interpreter::Place::kHost});
   }
 
   // Plans the region, or, where that fails, what is between its transposes and their kin, or each of its layers alone.
@@ -158,9 +158,9 @@ class RegionPlanner {
   }
 
   std::vector<RegionTuner::Tunable> tunables;
-  fallback::Division division;
+  interpreter::Division division;
   std::vector<std::shared_ptr<const PlannedRegion>> planned, again;  // RegionalProgram::regions, again
-  std::vector<std::shared_ptr<const fallback::Part>> recurrences;
+  std::vector<std::shared_ptr<const interpreter::Part>> recurrences;
   std::vector<std::string> refusals;  // of regions that were to be planned
 
  private:
@@ -221,7 +221,7 @@ class RegionPlanner {
     const bool go_by_rows =
         survey_.shapes_follow && some % kSurveyedRows == 0 && some / kSurveyedRows * kOtherSurveyedRows == others;
     const int64_t of_row = go_by_rows ? some / kSurveyedRows : some == others ? some : kMiddling;
-    return of_row >= 1 && of_row <= kFew && place_ == fallback::Place::kHost ? of_row : kMiddling;
+    return of_row >= 1 && of_row <= kFew && place_ == interpreter::Place::kHost ? of_row : kMiddling;
   }
 
   StatusOr<TunablePlan> Planned(Network network, PlanOptions options, bool leaves_blueprint = false) const {
@@ -258,7 +258,7 @@ class RegionPlanner {
 
   const Graph& graph_;
   const Survey& survey_;
-  const fallback::Place place_;
+  const interpreter::Place place_;
   Backend& backend_;
   const PlanOptions& options_;
   Likeness likeness_;
@@ -270,7 +270,7 @@ class RegionPlanner {
 
 // `threads`: becomes how many there are where it is 0. Errors say why nothing of the program can be planned. refusal:
 // RegionalProgram's.
-StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, int& threads,
+StatusOr<Survey> SurveyFor(const interpreter::Program& program, Backend& backend, int& threads,
                            const ExpectedRequests& requests, Status& refusal) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(threads));
   threads = stream->threads();
@@ -284,7 +284,7 @@ StatusOr<Survey> SurveyFor(const fallback::Program& program, Backend& backend, i
 
 // Runs the program once where it was planned for a device: whether it can, and what runs where.
 Status MoveToDevice(const Survey& survey, const RegionBackends& backends, Precision precision,
-                    const fallback::Limits& limits, RegionalProgram& planned) {
+                    const interpreter::Limits& limits, RegionalProgram& planned) {
   const offload::DeviceProgram::Traits traits = {survey.shapes_follow, precision};
   auto program = std::make_shared<offload::DeviceProgram>(planned.program, traits, backends.host, *backends.device,
                                                           *backends.functions);
@@ -304,23 +304,23 @@ std::vector<std::pair<int, RecurrentLayers>> RecurrencesOf(const Graph& graph, c
 }
 
 // Nodes with weights that no part computes.
-int UnplannedLayers(const fallback::Program& program, const Survey& survey) {
-  return static_cast<int>(std::ranges::count_if(program.turns(), [&](const fallback::Program::Turn& turn) {
+int UnplannedLayers(const interpreter::Program& program, const Survey& survey) {
+  return static_cast<int>(std::ranges::count_if(program.turns(), [&](const interpreter::Program::Turn& turn) {
     const Node& node = program.graph().nodes[static_cast<size_t>(turn.nodes.front())];
     return turn.part == nullptr && HasKnownWeight(node, survey);
   }));
 }
 
-StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>& program,
+StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
                                  const ExpectedRequests& requests, bool tunable, Status& refusal) {
   PlanOptions of_one = options;
   SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, requests, refusal));
   const Graph& graph = program->graph();
-  const fallback::Place place = backends.device == nullptr ? fallback::Place::kHost : fallback::Place::kDevice;
-  std::vector<fallback::PartOfProgram> attention = FindAttention(graph, survey, place);
+  const interpreter::Place place = backends.device == nullptr ? interpreter::Place::kHost : interpreter::Place::kDevice;
+  std::vector<interpreter::PartOfProgram> attention = FindAttention(graph, survey, place);
   RegionPlanner planner(*program, survey, backends, of_one);
-  const bool on_host = place == fallback::Place::kHost;
+  const bool on_host = place == interpreter::Place::kHost;
   std::vector<int> steady = on_host ? SteadyNodes(graph) : std::vector<int>();
   const std::vector<Region> regions = planner.Cut(NodesToCut(attention, steady, graph, survey));
   std::vector<std::pair<int, RecurrentLayers>> recurrences;
@@ -358,7 +358,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const fallback::Program>&
 }
 
 // What cannot be planned stays as it is.
-TunableRegions PlanOrLeave(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+TunableRegions PlanOrLeave(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                            const PlanOptions& options, const ExpectedRequests& requests, bool tunable) {
   Status refusal;
   StatusOr<TunableRegions> planned = PlanAll(program, backends, options, requests, tunable, refusal);
@@ -404,7 +404,7 @@ std::string RegionalProgram::Text() const {
 }
 
 std::string_view RegionalProgram::HowItRuns() const {
-  if (regions.empty()) return "on the fallback executor, unoptimised";
+  if (regions.empty()) return "on the interpreter, unoptimised";
   return interpreted_nodes() == 0 ? "in regions" : "in regions, with interpreted nodes between them";
 }
 
@@ -421,12 +421,12 @@ std::string RegionalProgram::PlaceText() const {
                 " nodes between them");
 }
 
-StatusOr<std::unique_ptr<fallback::ProgramRunner>> RegionalProgram::NewRunner(Backend& host, int threads,
-                                                                              const fallback::Limits& limits,
-                                                                              StepGate* gate) const {
+StatusOr<std::unique_ptr<interpreter::ProgramRunner>> RegionalProgram::NewRunner(Backend& host, int threads,
+                                                                                 const interpreter::Limits& limits,
+                                                                                 StepGate* gate) const {
   if (on_device != nullptr) return on_device->NewRunner(threads, limits);
   SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, host.NewStream(threads));
-  return std::make_unique<fallback::HostProgramRunner>(program, std::move(stream), limits, gate);
+  return std::make_unique<interpreter::HostProgramRunner>(program, std::move(stream), limits, gate);
 }
 
 int64_t RegionalProgram::weight_bytes() const {
@@ -435,12 +435,12 @@ int64_t RegionalProgram::weight_bytes() const {
   return bytes;
 }
 
-RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+RegionalProgram PlanRegions(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                             const PlanOptions& options, const ExpectedRequests& requests) {
   return PlanOrLeave(std::move(program), backends, options, requests, false).program;
 }
 
-TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+TunableRegions PlanTunableRegions(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                                   const PlanOptions& options, const ExpectedRequests& requests) {
   return PlanOrLeave(std::move(program), backends, options, requests, true);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/program_runner.h"
+#include "model_loader/interpreter/run/program_runner.h"
 #include "model_loader/offload/device_program.h"
 #include "model_loader/plan/choose/plan_options.h"
 #include "model_loader/plan/plan_tuner.h"
@@ -31,21 +31,21 @@ struct RegionBackends {
 
 // What requests are like. Value type.
 struct ExpectedRequests {
-  fallback::Limits limits = {};  // that each keeps to
-  SampleShapes samples = {};     // what some of them have
+  interpreter::Limits limits = {};  // that each keeps to
+  SampleShapes samples = {};        // what some of them have
 };
 
 // A program with its regions. Value type; what it holds is immutable.
 struct RegionalProgram {
-  std::shared_ptr<const fallback::Program> program;
+  std::shared_ptr<const interpreter::Program> program;
   // In the order of their first nodes, one for all that are alike (likeness.h), then what recurrent nodes multiply
   // (recurrence.h).
   std::vector<std::shared_ptr<const PlannedRegion>> regions;
-  std::vector<std::shared_ptr<const PlannedRegion>> again = {};         // of these, what runs at further places
-  std::string unplanned;                                                // why there are none; empty where there are
-  std::vector<std::string> refusals;                                    // why regions were not planned as a whole
-  fallback::RunMemory run_memory = {};                                  // of a run node by node, as far as is known
-  std::vector<std::shared_ptr<const fallback::Part>> recurrences = {};  // which run some of the regions
+  std::vector<std::shared_ptr<const PlannedRegion>> again = {};            // of these, what runs at further places
+  std::string unplanned;                                                   // why there are none; empty where there are
+  std::vector<std::string> refusals;                                       // why regions were not planned as a whole
+  interpreter::RunMemory run_memory = {};                                  // of a run node by node, as far as is known
+  std::vector<std::shared_ptr<const interpreter::Part>> recurrences = {};  // which run some of the regions
   // Null: it runs on the host.
   std::shared_ptr<const offload::DeviceProgram> on_device = nullptr;
   std::string not_on_device = {};  // why, where it was to run on a device
@@ -67,9 +67,9 @@ struct RegionalProgram {
   std::string PlaceText() const;
   // threads: of the host's stream. gate: asked between steps on the host; null: it never waits. It and `host` outlive
   // the result.
-  StatusOr<std::unique_ptr<fallback::ProgramRunner>> NewRunner(Backend& host, int threads,
-                                                               const fallback::Limits& limits = {},
-                                                               StepGate* gate = nullptr) const;
+  StatusOr<std::unique_ptr<interpreter::ProgramRunner>> NewRunner(Backend& host, int threads,
+                                                                  const interpreter::Limits& limits = {},
+                                                                  StepGate* gate = nullptr) const;
   // What it holds of weights where it runs: those of regions as kernels do, and constants of what is between them,
   // which the host keeps in any case.
   int64_t weight_bytes() const;
@@ -78,7 +78,7 @@ struct RegionalProgram {
 // Kernels are chosen as the options say, regions sharing the tuning budget evenly. What cannot be planned stays as it
 // is: a program whose shapes cannot be known has no regions. One that a device does not take is planned for the host,
 // in FP32.
-RegionalProgram PlanRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+RegionalProgram PlanRegions(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                             const PlanOptions& options, const ExpectedRequests& requests = {});
 
 struct TunableRegions {
@@ -88,7 +88,7 @@ struct TunableRegions {
 
 // The same, but nothing is measured now; of the options, the tuning budget and the gate are the tuner's. The backends
 // and the tuning cache, which is that of what computes, outlive both.
-TunableRegions PlanTunableRegions(std::shared_ptr<const fallback::Program> program, const RegionBackends& backends,
+TunableRegions PlanTunableRegions(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                                   const PlanOptions& options, const ExpectedRequests& requests = {});
 
 }  // namespace swizzle::regions

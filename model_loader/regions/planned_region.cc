@@ -13,8 +13,8 @@
 
 namespace swizzle::regions {
 
-using fallback::Array;
-using fallback::Results;
+using interpreter::Array;
+using interpreter::Results;
 
 namespace {
 
@@ -51,7 +51,7 @@ std::optional<size_t> PlannedRegion::LeadingOf(const Network& network, std::span
 
 // A device's plans are for all that they take: each would have weights of its own.
 int64_t PlannedRegion::BatchOf(int64_t rows) const {
-  if (place_ != fallback::Place::kHost) return std::numeric_limits<int64_t>::max();
+  if (place_ != interpreter::Place::kHost) return std::numeric_limits<int64_t>::max();
   return std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 1)))), kMostRows);
 }
 
@@ -70,15 +70,15 @@ std::shared_ptr<const Plan> PlannedRegion::PlanFor(std::span<const Array> inputs
   return others_->Find(shapes, BatchOf(rows));
 }
 
-StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, fallback::Memory& memory,
+StatusOr<std::optional<Results>> PlannedRegion::Run(std::span<const Array> inputs, interpreter::Memory& memory,
                                                     Stream& stream, StepGate* gate) const {
-  if (place_ != fallback::Place::kHost) return std::nullopt;
+  if (place_ != interpreter::Place::kHost) return std::nullopt;
   return RunIn(inputs, {memory, stream, gate, nullptr});
 }
 
 StatusOr<std::optional<Results>> PlannedRegion::RunOnDevice(std::span<const Array> inputs,
-                                                            fallback::Device& device) const {
-  if (place_ != fallback::Place::kDevice) return std::nullopt;
+                                                            interpreter::Device& device) const {
+  if (place_ != interpreter::Place::kDevice) return std::nullopt;
   return RunIn(inputs, {device.memory(), device.stream(), nullptr, &device});
 }
 
@@ -136,7 +136,7 @@ StatusOr<Results> PlannedRegion::RunRows(const Plan& plan, std::span<const Array
                                          std::span<const int64_t> leading, int64_t rows, const Execution& in) const {
   const int64_t parts = CeilDiv(rows, plan.max_batch());
   // A device's kernels read and write whole packs of 16 bytes, which parts of any number of rows would not start on.
-  const int64_t most = place_ == fallback::Place::kHost || parts == 1 ? CeilDiv(rows, parts) : plan.max_batch();
+  const int64_t most = place_ == interpreter::Place::kHost || parts == 1 ? CeilDiv(rows, parts) : plan.max_batch();
   Results results;
   results.reserve(plan.network().outputs.size());
   for (const NetworkPort& port : plan.network().outputs) {

@@ -12,7 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/regions/region.h"
 #include "model_loader/regions/row_counts.h"
@@ -21,11 +21,12 @@
 namespace swizzle::regions {
 
 // Thread-safe.
-class PlannedRegion final : public fallback::Part {
+class PlannedRegion final : public interpreter::Part {
  public:
   // `place`: where the plan computes. `others`, for rows of other shapes, may be those of several regions alike, or
   // null: then inputs of such are not taken.
-  PlannedRegion(Form form, fallback::Place place, std::shared_ptr<const Plan> plan, std::unique_ptr<ShapePlans> others)
+  PlannedRegion(Form form, interpreter::Place place, std::shared_ptr<const Plan> plan,
+                std::unique_ptr<ShapePlans> others)
       : form_(form), place_(place), others_(std::move(others)), plan_(std::move(plan)) {}
 
   // Of the rows that the region was found with.
@@ -46,34 +47,35 @@ class PlannedRegion final : public fallback::Part {
 
   // Takes what the network's ports are of, whose rows can be planned, and as many for each input, or so many that they
   // broadcast. Errors say that they don't.
-  StatusOr<std::optional<fallback::Results>> Run(std::span<const fallback::Array> inputs, fallback::Memory& memory,
-                                                 Stream& stream, StepGate* gate) const override;
-  StatusOr<std::optional<fallback::Results>> RunOnDevice(std::span<const fallback::Array> inputs,
-                                                         fallback::Device& device) const override;
+  StatusOr<std::optional<interpreter::Results>> Run(std::span<const interpreter::Array> inputs,
+                                                    interpreter::Memory& memory, Stream& stream,
+                                                    StepGate* gate) const override;
+  StatusOr<std::optional<interpreter::Results>> RunOnDevice(std::span<const interpreter::Array> inputs,
+                                                            interpreter::Device& device) const override;
   uint64_t version() const override { return version_; }
 
  private:
   struct Execution {
-    fallback::Memory& memory;  // where the plan computes
+    interpreter::Memory& memory;  // where the plan computes
     Stream& stream;
     StepGate* gate;
-    fallback::Device* device;  // null: the host
+    interpreter::Device* device;  // null: the host
   };
-  StatusOr<std::optional<fallback::Results>> RunIn(std::span<const fallback::Array> inputs, Execution in) const;
-  StatusOr<fallback::Results> RunRows(const Plan& plan, std::span<const fallback::Array> inputs,
-                                      std::span<const int64_t> leading, int64_t rows, const Execution& in) const;
+  StatusOr<std::optional<interpreter::Results>> RunIn(std::span<const interpreter::Array> inputs, Execution in) const;
+  StatusOr<interpreter::Results> RunRows(const Plan& plan, std::span<const interpreter::Array> inputs,
+                                         std::span<const int64_t> leading, int64_t rows, const Execution& in) const;
   // The same of inputs of which some have to be repeated, or have no rows.
-  StatusOr<fallback::Results> RunRepeated(const Plan& plan, std::span<const fallback::Array> inputs,
-                                          const RowCounts& counts, const Execution& in) const;
+  StatusOr<interpreter::Results> RunRepeated(const Plan& plan, std::span<const interpreter::Array> inputs,
+                                             const RowCounts& counts, const Execution& in) const;
   // How many dimensions count rows, of each input as many; nothing where the inputs are no region's.
-  std::optional<size_t> LeadingOf(const Network& network, std::span<const fallback::Array> inputs) const;
+  std::optional<size_t> LeadingOf(const Network& network, std::span<const interpreter::Array> inputs) const;
   // For so many rows of such; null where they cannot be planned.
-  std::shared_ptr<const Plan> PlanFor(std::span<const fallback::Array> inputs, size_t leading, int64_t rows) const;
+  std::shared_ptr<const Plan> PlanFor(std::span<const interpreter::Array> inputs, size_t leading, int64_t rows) const;
   // For how many rows a plan of other shapes is made, where a batch has so many.
   int64_t BatchOf(int64_t rows) const;
 
   const Form form_;
-  const fallback::Place place_;
+  const interpreter::Place place_;
   const std::unique_ptr<ShapePlans> others_;
   std::atomic<uint64_t> version_ = 0;
   mutable Mutex mutex_;

@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "model_loader/fallback/recurrent.h"
+#include "model_loader/interpreter/operators/recurrent/recurrent.h"
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
-using fallback::Call;
-using fallback::Results;
+using interpreter::Array;
+using interpreter::Call;
+using interpreter::Results;
 
 constexpr size_t kX = 0, kInputWeights = 1, kStateWeights = 2, kBias = 3;
 
@@ -26,7 +26,7 @@ bool IsRecurrent(const Node& node) {
 // The gates of a phase, one phase after another.
 StatusOr<std::vector<int64_t>> PhasesOf(const Node& node) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t resets_products, IntAttribute(node, "linear_before_reset", 0));
-  return fallback::RecurrentPhases(node.op, resets_products != 0);
+  return interpreter::RecurrentPhases(node.op, resets_products != 0);
 }
 
 int64_t GatesOf(const std::vector<int64_t>& phases) {
@@ -73,7 +73,7 @@ std::vector<float> SummedBiases(const Node& node, const Array* bias, int64_t gat
   if (bias == nullptr) return all;
   for (int64_t direction = 0; direction < bias->shape[0]; ++direction) {
     const int64_t apart = AddsBiasInSteps(node) ? 1 : 0;
-    const std::vector<float> sums = fallback::SummedBias(*bias, gates, hidden, direction, apart);
+    const std::vector<float> sums = interpreter::SummedBias(*bias, gates, hidden, direction, apart);
     all.insert(all.end(), sums.begin(), sums.end());
   }
   return all;
@@ -81,13 +81,13 @@ std::vector<float> SummedBiases(const Node& node, const Array* bias, int64_t gat
 
 // Runs of one call. Where rows do not end with whole vectors, which kernels read and write, a task has copies of its
 // own.
-class StateRuns final : public fallback::StateProducts {
+class StateRuns final : public interpreter::StateProducts {
  public:
   StateRuns(Stream& stream, std::vector<std::shared_ptr<const Plan>> plans, int phases)
       : stream_(cpu::CpuStream::From(stream)), plans_(std::move(plans)), phases_(phases) {}
 
   // For so many tasks of at most `rows` each.
-  Status Reserve(fallback::Memory& memory, int64_t tasks, int64_t rows, bool by_all_threads) {
+  Status Reserve(interpreter::Memory& memory, int64_t tasks, int64_t rows, bool by_all_threads) {
     for (const auto& plan : plans_) {
       const int64_t most = std::clamp<int64_t>(rows, 1, plan->max_batch());
       const size_t bytes = RoundUp(plan->ArenaBytes(BatchSize(most)), kBufferAlignment);
@@ -142,7 +142,7 @@ class StateRuns final : public fallback::StateProducts {
   Array arenas_, copies_;
 };
 
-class Recurrence final : public fallback::Part, private fallback::RecurrentProducts {
+class Recurrence final : public interpreter::Part, private interpreter::RecurrentProducts {
  public:
   Recurrence(const Graph& graph, const Survey& survey, int node, RecurrentPlans plans)
       : node_(graph.nodes[static_cast<size_t>(node)]), opset_(graph.opset), plans_(std::move(plans)) {
@@ -158,14 +158,14 @@ class Recurrence final : public fallback::Part, private fallback::RecurrentProdu
   // The node's inputs that the part takes.
   const std::vector<size_t>& given() const { return given_; }
 
-  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, fallback::Memory& memory, Stream& stream,
+  StatusOr<std::optional<Results>> Run(std::span<const Array> inputs, interpreter::Memory& memory, Stream& stream,
                                        StepGate* gate) const override {
     std::vector<Array> all(node_.inputs.size());
     for (const auto& [i, array] : known_) all[i] = array;
     for (size_t i = 0; i < inputs.size(); ++i) all[given_[i]] = inputs[i];
     Call call(node_, opset_, all, memory, stream);
     call.set_gate(gate);
-    SWIZZLE_ASSIGN_OR_RETURN(Results made, fallback::RunRecurrent(call, *this));
+    SWIZZLE_ASSIGN_OR_RETURN(Results made, interpreter::RunRecurrent(call, *this));
     Results results;
     for (size_t i = 0; i < node_.outputs.size(); ++i) {
       if (node_.outputs[i] != kNoValue) results.push_back(std::move(made[i]));
@@ -185,7 +185,8 @@ class Recurrence final : public fallback::Part, private fallback::RecurrentProdu
     return std::move((*sums)[0]);
   }
 
-  StatusOr<std::unique_ptr<fallback::StateProducts>> OfStates(Call& call, int64_t tasks, int64_t rows) const override {
+  StatusOr<std::unique_ptr<interpreter::StateProducts>> OfStates(Call& call, int64_t tasks,
+                                                                 int64_t rows) const override {
     std::vector<std::shared_ptr<const Plan>> plans;
     for (const auto& region : plans_.of_states) plans.push_back(region->plan());
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<int64_t> phases, PhasesOf(node_));
@@ -259,10 +260,10 @@ StatusOr<RecurrentLayers> LayersOfRecurrence(const Graph& graph, const Survey& s
   return layers;
 }
 
-fallback::PartOfProgram MakeRecurrence(const Graph& graph, const Survey& survey, int index, RecurrentPlans plans) {
+interpreter::PartOfProgram MakeRecurrence(const Graph& graph, const Survey& survey, int index, RecurrentPlans plans) {
   const Node& node = graph.nodes[static_cast<size_t>(index)];
   const auto part = std::make_shared<const Recurrence>(graph, survey, index, std::move(plans));
-  fallback::PartOfProgram made{{index}, {}, {}, part, /*takes_all=*/true};
+  interpreter::PartOfProgram made{{index}, {}, {}, part, /*takes_all=*/true};
   for (const size_t i : part->given()) made.inputs.push_back(node.inputs[i]);
   for (const int output : node.outputs) {
     if (output != kNoValue) made.outputs.push_back(output);

@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN whose weights are known: their products are planned. Those with the inputs of all steps are one
 // region of vectors for both directions; those with states are a plan for each direction and phase of a step
-// (fallback/recurrent.h), which every step runs. What gates do to their sums is the interpreter's.
+// (interpreter/operators/recurrent/recurrent.h), which every step runs. What gates do to their sums is the
+// interpreter's.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_RECURRENCE_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_RECURRENCE_H_
 
@@ -8,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/network/network.h"
 #include "model_loader/regions/planned_region.h"
 #include "model_loader/regions/survey.h"
@@ -39,7 +40,7 @@ struct RecurrentPlans {
 };
 
 // The node as a part that takes all. REQUIRES: its layers' plans, in order.
-fallback::PartOfProgram MakeRecurrence(const Graph& graph, const Survey& survey, int node, RecurrentPlans plans);
+interpreter::PartOfProgram MakeRecurrence(const Graph& graph, const Survey& survey, int node, RecurrentPlans plans);
 
 }  // namespace swizzle::regions
 

@@ -136,7 +136,7 @@ class Extraction {
       const int64_t channels = survey_.shapes[static_cast<size_t>(idiom.input)]->back();
       return Tensor::Floats({channels}, std::vector<float>(static_cast<size_t>(channels)));
     }
-    const fallback::Array& array = survey_.known.at(constant);
+    const interpreter::Array& array = survey_.known.at(constant);
     return Tensor::Floats({array.elements()}, array.As<float>());
   }
 
@@ -146,7 +146,7 @@ class Extraction {
       SWIZZLE_RETURN_IF_ERROR(CopyNode(*wholes));
       return values_.at(value);
     }
-    const fallback::Array& array = survey_.known.at(value);
+    const interpreter::Array& array = survey_.known.at(value);
     SWIZZLE_ASSIGN_OR_RETURN(Shape shape, ConstantShape(node, array.shape));
     const auto bytes = array.AsBytes();
     Tensor tensor{array.dtype, std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end())};

@@ -3,28 +3,28 @@
 #include <algorithm>
 #include <memory>
 
-#include "model_loader/fallback/block_range.h"
+#include "model_loader/interpreter/memory/block_range.h"
 #include "model_loader/regions/free_sizes.h"
 #include "model_loader/regions/schedule.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::TurnTime;
+using interpreter::TurnTime;
 
 // Of one run.
-StatusOr<std::vector<TurnTime>> TimesOf(const fallback::Program& program, std::span<const TensorView> inputs,
-                                        Stream& stream, const fallback::Limits& limits,
-                                        const std::shared_ptr<fallback::BlockStore>& blocks) {
+StatusOr<std::vector<TurnTime>> TimesOf(const interpreter::Program& program, std::span<const TensorView> inputs,
+                                        Stream& stream, const interpreter::Limits& limits,
+                                        const std::shared_ptr<interpreter::BlockStore>& blocks) {
   std::vector<TurnTime> times;
-  fallback::RunSupplies supplies;
+  interpreter::RunSupplies supplies;
   supplies.blocks = blocks;
   supplies.times = &times;
   SWIZZLE_RETURN_IF_ERROR(program.Run(inputs, stream, limits, nullptr, supplies).status());
   return times;
 }
 
-// A node has several where its elements are moved when others need them (fallback/moved.h).
+// A node has several where its elements are moved when others need them (interpreter/values/moved.h).
 void AddTime(const TurnTime& turn, std::vector<RegionTimes::NodeTime>& nodes) {
   const auto found = std::ranges::find(nodes, turn.first_node, &RegionTimes::NodeTime::node);
   if (found == nodes.end()) {
@@ -35,7 +35,7 @@ void AddTime(const TurnTime& turn, std::vector<RegionTimes::NodeTime>& nodes) {
 }
 
 // What the regions were planned of, with one row where those are free.
-RunInputs OfOneRow(const fallback::Program& program, RunInputs inputs) {
+RunInputs OfOneRow(const interpreter::Program& program, RunInputs inputs) {
   for (const FreeDimension& dimension : FreeDimensionsOf(program.inputs())) {
     for (const auto& [input, axis] : dimension.places) {
       if (dimension.counts_rows) inputs.shapes[input][axis] = 1;
@@ -58,10 +58,10 @@ absl::Duration RegionTimes::All() const {
   return sum;
 }
 
-StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream, const fallback::Limits& limits) {
+StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream, const interpreter::Limits& limits) {
   constexpr int kRuns = 5;
-  const fallback::Program& program = *regional.program;
-  const auto blocks = std::make_shared<fallback::BlockRange>();
+  const interpreter::Program& program = *regional.program;
+  const auto blocks = std::make_shared<interpreter::BlockRange>();
   StatusOr<std::vector<TurnTime>> least = Unimplemented("its regions were planned of no run");
   RegionTimes times;
   for (const RunInputs& tried : {OfOneRow(program, regional.surveyed), regional.surveyed}) {

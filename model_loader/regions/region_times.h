@@ -27,7 +27,8 @@ struct RegionTimes {
 };
 
 // Of several runs the least, turn by turn. Errors are those of the survey, or of a run.
-StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream, const fallback::Limits& limits = {});
+StatusOr<RegionTimes> TimeRegions(const RegionalProgram& regional, Stream& stream,
+                                  const interpreter::Limits& limits = {});
 
 }  // namespace swizzle::regions
 

@@ -5,14 +5,14 @@
 #include <memory>
 #include <utility>
 
-#include "model_loader/fallback/moved.h"
-#include "model_loader/fallback/settle.h"
+#include "model_loader/interpreter/values/moved.h"
+#include "model_loader/interpreter/values/settle.h"
 #include "model_loader/semantics/strides.h"
 
 namespace swizzle::regions {
 
-using fallback::Array;
-using fallback::Moved;
+using interpreter::Array;
+using interpreter::Moved;
 
 namespace {
 
@@ -91,7 +91,7 @@ StatusOr<Array> WithRows(const Array& array, const Shape& leading, const RowPlac
   }
   std::vector<SliceRange> first;
   for (size_t d = 0; d < shape.size(); ++d) first.push_back({0, array.shape[d] < shape[d] ? 1 : shape[d], 1});
-  std::optional<Moved> moved = SlicedMoved(fallback::MovedOf(array), first);
+  std::optional<Moved> moved = SlicedMoved(interpreter::MovedOf(array), first);
   SWIZZLE_CHECK(moved.has_value());  // a made array is one box
   moved = BroadcastMoved(*std::move(moved), shape);
   SWIZZLE_CHECK(moved.has_value());
@@ -99,7 +99,7 @@ StatusOr<Array> WithRows(const Array& array, const Shape& leading, const RowPlac
   Array other{array.dtype, std::move(shape), nullptr};
   other.place = array.place;
   other.moved = std::make_shared<const Moved>(*std::move(moved));
-  return fallback::Settled(other, place.memory, place.stream, place.device);
+  return interpreter::Settled(other, place.memory, place.stream, place.device);
 }
 
 }  // namespace swizzle::regions

@@ -8,8 +8,8 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
-#include "model_loader/fallback/array.h"
-#include "model_loader/fallback/device.h"
+#include "model_loader/interpreter/values/array.h"
+#include "model_loader/interpreter/values/device.h"
 #include "model_loader/network/network.h"
 
 namespace swizzle::regions {
@@ -37,15 +37,15 @@ class RowCounts {
 
 // Where a region's rows lie, and what copies them.
 struct RowPlace {
-  fallback::Memory& memory;
+  interpreter::Memory& memory;
   Stream& stream;
-  fallback::Device* device;  // null: the host
+  interpreter::Device* device;  // null: the host
 };
 
 // The array with its leading dimensions repeated to these, or cut down to their first elements; itself where they are
 // so. Of an empty one any elements, on the host zeros, and where neither broadcasts to the other, of some of its rows.
 // REQUIRES: the result is not empty.
-StatusOr<fallback::Array> WithRows(const fallback::Array& array, const Shape& leading, const RowPlace& place);
+StatusOr<interpreter::Array> WithRows(const interpreter::Array& array, const Shape& leading, const RowPlace& place);
 
 }  // namespace swizzle::regions
 

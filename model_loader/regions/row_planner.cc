@@ -26,10 +26,11 @@ void FuseAll(Backend& backend, PlanMaterials& materials) {
 
 }  // namespace
 
-PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, int64_t vectors, PlanOptions options) {
+PlanOptions OptionsOf(const Network& network, Form form, interpreter::Place place, int64_t vectors,
+                      PlanOptions options) {
   options.max_batch = LargestBatch(network, form, place);
   if (form == Form::kVectors) options.measured_batches = {vectors, kMostRows};
-  if (form == Form::kVectors && place == fallback::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);
+  if (form == Form::kVectors && place == interpreter::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);
   return options;
 }
 
@@ -39,7 +40,7 @@ RowPlanner::RowPlanner(Excerpt excerpt, Backend& backend, const Network& network
         settings.options.progress = nullptr;
         return std::move(settings);
       }()) {
-  if (settings_.place != fallback::Place::kHost || !GoesByExtentRules(excerpt_)) return;
+  if (settings_.place != interpreter::Place::kHost || !GoesByExtentRules(excerpt_)) return;
   const RowShapes others = OtherRows(excerpt_.survey, excerpt_.region);
   if (others.empty()) return;
   StatusOr<Network> other = NetworkOf(excerpt_, others);

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/array.h"
+#include "model_loader/interpreter/values/array.h"
 #include "model_loader/network/extent_rules.h"
 #include "model_loader/plan/blueprint.h"
 #include "model_loader/plan/choose/plan_options.h"
@@ -18,13 +18,14 @@
 namespace swizzle::regions {
 
 // `vectors`: how many of them a batch usually has.
-PlanOptions OptionsOf(const Network& network, Form form, fallback::Place place, int64_t vectors, PlanOptions options);
+PlanOptions OptionsOf(const Network& network, Form form, interpreter::Place place, int64_t vectors,
+                      PlanOptions options);
 
 // Immutable and thread-safe. The backend outlives it.
 class RowPlanner {
  public:
   struct Settings {
-    fallback::Place place = fallback::Place::kHost;
+    interpreter::Place place = interpreter::Place::kHost;
     int64_t vectors = 0;   // see OptionsOf
     PlanOptions options;   // of the region's own plan
     uint64_t content = 0;  // ContentHash of its network

@@ -12,14 +12,14 @@ void AddOnce(int value, const std::set<int>& left_out, std::vector<int>& values)
   values.push_back(value);
 }
 
-bool RunsOnDevice(const RegionalProgram& regional, const fallback::Program::Turn& turn) {
+bool RunsOnDevice(const RegionalProgram& regional, const interpreter::Program::Turn& turn) {
   if (regional.on_device == nullptr) return false;
   return turn.part != nullptr || !regional.on_device->placement().on_host.contains(turn.nodes.front());
 }
 
 }  // namespace
 
-StepKind KindOf(const RegionalProgram& regional, const fallback::Part* part, size_t* region) {
+StepKind KindOf(const RegionalProgram& regional, const interpreter::Part* part, size_t* region) {
   if (part == nullptr) return StepKind::kNode;
   for (size_t i = 0; i < regional.regions.size(); ++i) {
     *region = i;
@@ -30,11 +30,11 @@ StepKind KindOf(const RegionalProgram& regional, const fallback::Part* part, siz
 }
 
 std::vector<ScheduledStep> ScheduleOf(const RegionalProgram& regional) {
-  const fallback::Program& program = *regional.program;
+  const interpreter::Program& program = *regional.program;
   std::set<int> constants;
   for (const auto& [value, elements] : program.constants()) constants.insert(value);
   std::vector<ScheduledStep> steps;
-  for (const fallback::Program::Turn& turn : program.turns()) {
+  for (const interpreter::Program::Turn& turn : program.turns()) {
     ScheduledStep& step = steps.emplace_back();
     step.kind = KindOf(regional, turn.part == nullptr ? nullptr : turn.part->part.get(), &step.region);
     step.nodes = turn.nodes;

@@ -28,7 +28,7 @@ struct ScheduledStep {
 
 // What a part of the program is; of nodes that are none, null, kNode. `region` is set for regions, those alike sharing
 // one.
-StepKind KindOf(const RegionalProgram& regional, const fallback::Part* part, size_t* region);
+StepKind KindOf(const RegionalProgram& regional, const interpreter::Part* part, size_t* region);
 
 std::vector<ScheduledStep> ScheduleOf(const RegionalProgram& regional);
 

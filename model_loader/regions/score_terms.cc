@@ -11,7 +11,7 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 
 // Several such still have a finite sum.
 constexpr float kLowest = -1e37f, kHighest = 1e38f;
@@ -227,7 +227,7 @@ bool TakeTerms(std::span<const ScoreTerm> terms, std::span<const DType> types, s
 }
 
 StatusOr<std::optional<Array>> SumTerms(std::span<const ScoreTerm> terms, std::span<const Array> inputs,
-                                        const Shape& scores, fallback::Memory& memory, Stream& stream) {
+                                        const Shape& scores, interpreter::Memory& memory, Stream& stream) {
   std::vector<DType> types;
   std::vector<Shape> shapes;
   for (const Array& input : inputs) {

@@ -12,7 +12,7 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/cpu/tokens/view_attention.h"
-#include "model_loader/fallback/array.h"
+#include "model_loader/interpreter/values/array.h"
 
 namespace swizzle::regions {
 
@@ -56,9 +56,9 @@ struct ScoreTerm {
 // The terms' sum for scores of this shape, [..., queries, keys] of 2 to 4 dimensions: of as many dimensions, of 1 where
 // it does not vary, but for the last, and of a turn's sequences where it varies by turns alone. What is finite stays
 // so. `inputs` are those of all terms. Nothing where the terms do not take them.
-StatusOr<std::optional<fallback::Array>> SumTerms(std::span<const ScoreTerm> terms,
-                                                  std::span<const fallback::Array> inputs, const Shape& scores,
-                                                  fallback::Memory& memory, Stream& stream);
+StatusOr<std::optional<interpreter::Array>> SumTerms(std::span<const ScoreTerm> terms,
+                                                     std::span<const interpreter::Array> inputs, const Shape& scores,
+                                                     interpreter::Memory& memory, Stream& stream);
 
 // Whether they take inputs of these types and shapes.
 bool TakeTerms(std::span<const ScoreTerm> terms, std::span<const DType> types, std::span<const Shape> shapes,

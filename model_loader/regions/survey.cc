@@ -4,20 +4,20 @@
 #include <set>
 #include <utility>
 
-#include "model_loader/fallback/refusal.h"
 #include "model_loader/graph/shape_flow.h"
+#include "model_loader/interpreter/run/refusal.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 
 // What constants may take that are computed of others beforehand, beside as much again as the model's own.
 constexpr int64_t kFoldedBytes = int64_t{1} << 28;
 
 class Surveyor {
  public:
-  Surveyor(const fallback::Program& program, Stream& stream, const fallback::Limits& limits)
+  Surveyor(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits)
       : program_(program),
         stream_(stream),
         limits_(limits),
@@ -44,7 +44,7 @@ class Surveyor {
     std::vector<std::vector<std::byte>> held;
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> views, FilledInputs(program_, inputs, limits_, held));
     survey_.memory.rows = views.empty() || views[0].shape.empty() ? 1 : std::max<int64_t>(views[0].shape[0], 1);
-    const auto watch = [&](const Node& node, std::span<Array> given, fallback::Memory& memory, Stream&) {
+    const auto watch = [&](const Node& node, std::span<Array> given, interpreter::Memory& memory, Stream&) {
       survey_.memory.bytes = std::max(survey_.memory.bytes, memory.live_bytes());
       end.node = static_cast<int>(&node - program_.graph().nodes.data());
       end.given.assign(given.begin(), given.end());
@@ -60,7 +60,7 @@ class Surveyor {
       return MakeError(StatusCode::kResourceExhausted, Describe(node), ": it makes more than ", most_folded_,
                        " bytes of constants alone");
     };
-    fallback::RunSupplies supplies;
+    interpreter::RunSupplies supplies;
     supplies.blames = true;
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(views, stream_, limits_, watch, supplies));
     for (size_t i = 0; i < outputs.size(); ++i) Note(program_.graph().outputs[i].value, outputs[i]);
@@ -78,9 +78,9 @@ class Surveyor {
     survey_.known.emplace(value, array);
   }
 
-  const fallback::Program& program_;
+  const interpreter::Program& program_;
   Stream& stream_;
-  const fallback::Limits& limits_;
+  const interpreter::Limits& limits_;
   const std::set<int> constant_;
   const int64_t most_folded_;
   int64_t folded_ = 0;
@@ -113,20 +113,20 @@ void AddIdioms(const Graph& graph, Survey& survey) {
 
 }  // namespace
 
-Status CheckOutputTypes(const fallback::Program& program, const Survey& survey) {
+Status CheckOutputTypes(const interpreter::Program& program, const Survey& survey) {
   for (size_t i = 0; i < program.outputs().size(); ++i) {
-    const fallback::Port& port = program.outputs()[i];
+    const interpreter::Port& port = program.outputs()[i];
     const DType made = survey.dtypes[static_cast<size_t>(program.graph().outputs[i].value)];
     if (!port.dtype || *port.dtype == made) continue;
-    return fallback::NoRequestHelps(InvalidArgument("output '", port.name, "' is declared as ", DTypeName(*port.dtype),
-                                                    ", but the graph makes ", DTypeName(made)));
+    return interpreter::NoRequestHelps(InvalidArgument(
+        "output '", port.name, "' is declared as ", DTypeName(*port.dtype), ", but the graph makes ", DTypeName(made)));
   }
   return {};
 }
 
-StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+StatusOr<Survey> SurveyProgram(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits,
                                const SampleShapes& samples) {
-  for (const fallback::Port& port : program.inputs()) {
+  for (const interpreter::Port& port : program.inputs()) {
     if (!port.shape || !port.dtype) return Unimplemented("input '", port.name, "' is declared without a shape");
   }
   Surveyor surveyor(program, stream, limits);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/regions/free_sizes.h"
 #include "model_loader/regions/idioms.h"
 
@@ -21,10 +21,10 @@ struct Survey {
   std::vector<DType> dtypes;
   // In another run, where the free dimensions, the batch among them, had other sizes; the same where there are none.
   std::vector<std::optional<Shape>> other_shapes;
-  fallback::RunMemory memory;            // of that run, between its nodes
-  bool shapes_follow = false;            // whether shapes go by those of the inputs alone, and there was another run
-  std::map<int, fallback::Array> known;  // constants, and what is computed of nothing else
-  std::vector<int> makers;               // nodes, kOutside for constants and inputs
+  interpreter::RunMemory memory;            // of that run, between its nodes
+  bool shapes_follow = false;               // whether shapes go by those of the inputs alone, and there was another run
+  std::map<int, interpreter::Array> known;  // constants, and what is computed of nothing else
+  std::vector<int> makers;                  // nodes, kOutside for constants and inputs
   std::vector<std::vector<int>>
       readers;  // nodes, once for each time they read, and kOutside for an output of the graph
   std::vector<Idiom> idioms;
@@ -47,11 +47,11 @@ struct Survey {
 // `samples`: shapes that are tried first. UNIMPLEMENTED if an input is declared without a shape. FAILED_PRECONDITION,
 // naming the node and whose fault it is, if no request can be computed. Any other error if the program runs on nothing
 // that is tried (free_sizes.h).
-StatusOr<Survey> SurveyProgram(const fallback::Program& program, Stream& stream, const fallback::Limits& limits,
+StatusOr<Survey> SurveyProgram(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits,
                                const SampleShapes& samples = {});
 
 // FAILED_PRECONDITION, naming the output, where one is of another type than the program declares and clients expect.
-Status CheckOutputTypes(const fallback::Program& program, const Survey& survey);
+Status CheckOutputTypes(const interpreter::Program& program, const Survey& survey);
 
 }  // namespace swizzle::regions
 

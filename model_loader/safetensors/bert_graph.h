@@ -1,5 +1,5 @@
 // Writes the encoder that a Hugging Face checkpoint holds as a Graph of the operators that an exporter to ONNX writes
-// for it: one form for the passes, the optimised plan and the fallback executor, wherever a model came from.
+// for it: one form for the passes, the optimised plan and the interpreter, wherever a model came from.
 //
 // Opset 17. Inputs: input_ids, attention_mask and, where BERT has them, token_type_ids, all INT64 [batch, sequence].
 // Outputs: last_hidden_state FP32 [batch, sequence, hidden] and, where its weights are there, pooler_output FP32
@@ -9,7 +9,7 @@
 // Layers of whole numbers are spelled as ONNX Runtime's quantiser spells them. Where what they read is quantised by
 // scale, QuantizeLinear and DequantizeLinear stand before the MatMul, and DequantizeLinear behind its weight. Where
 // each token has a scale of its own, MatMul is DynamicQuantizeLinear, MatMulInteger, Cast and Mul: the plan takes each
-// token by itself, as the checkpoint asks, and the fallback executor all of a request together. Free functions,
+// token by itself, as the checkpoint asks, and the interpreter all of a request together. Free functions,
 // thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_GRAPH_H_

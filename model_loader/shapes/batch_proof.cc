@@ -82,7 +82,7 @@ class Proof {
     }
     if (!says_sizes_alone) return {};
     if (known.AreShared(0)) return {Kind::kShared};  // of what is shared all is
-    const auto rows = RowsOfResult(known, FindOnnxOperator(node.domain, node.op)->fallback.rows, output);
+    const auto rows = RowsOfResult(known, FindOnnxOperator(node.domain, node.op)->interpreter.rows, output);
     return rows && TakeRows(*rows, node.outputs[output]) ? Standing{Kind::kRows, rows->axis} : Standing();
   }
 

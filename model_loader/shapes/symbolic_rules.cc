@@ -23,7 +23,7 @@ using Result = std::optional<SymbolicShape>;
 
 bool IsElementwise(const Node& node) {
   const OnnxOperator* const row = FindOnnxOperator(node.domain, node.op);
-  return row != nullptr && row->fallback.rows == RowRule::kElementwise;
+  return row != nullptr && row->interpreter.rows == RowRule::kElementwise;
 }
 
 bool IsPlacedByAxis(const SymbolicNode& node) { return node.opset() < 7 && node.node().attributes.contains("axis"); }

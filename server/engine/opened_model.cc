@@ -71,7 +71,7 @@ class Opener {
     const Devices& devices = opened_.devices;
     SWIZZLE_ASSIGN_OR_RETURN(model.program,
                              regions::WithDeclaredOutputs(std::move(model.program), devices.cpu(), options_.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveInterpretedSpec(*model.program));
     spec = Asked(std::move(spec));
     const std::vector<Backend*> backends = {&devices.main()};
     const RegionsPlace place{devices, backends, [&](const Backend& backend) { return PlanOptionsFor(backend); },

@@ -23,10 +23,10 @@
 namespace swizzle {
 namespace {
 
-using fallback::Array;
-using fallback::Port;
-using fallback::Program;
-using fallback::TensorPieces;
+using interpreter::Array;
+using interpreter::Port;
+using interpreter::Program;
+using interpreter::TensorPieces;
 
 // A port's dimensions as a specification with this max_batch_size has them.
 Shape SpecDims(const Port& port, int64_t max_batch_size) {
@@ -52,7 +52,7 @@ std::vector<ModelPort> PortsOf(const std::vector<Port>& ports, int64_t max_batch
 StatusOr<PortMap> Resolve(ModelSpec& spec, const Program& program) {
   if (spec.max_batch_size > 0 && !program.rows_are_independent()) {
     return InvalidArgument("model '", spec.name,
-                           "' runs on the fallback executor, and its requests are not known to be independent of "
+                           "' runs on the interpreter, and its requests are not known to be independent of "
                            "each other (",
                            *program.batch_obstacle(), "): max_batch_size must be 0, not ", spec.max_batch_size);
   }
@@ -92,7 +92,7 @@ class FallbackSession final : public Session {
     const Program& program;
     const PinnedPool* pool;              // where requests' inputs may be; null: nowhere that a device reads
     std::unique_ptr<ExecutorTurn> turn;  // null: it takes none
-    std::unique_ptr<fallback::ProgramRunner> runner;
+    std::unique_ptr<interpreter::ProgramRunner> runner;
   };
 
   FallbackSession(const ModelSpec& spec, const PortMap& ports, Execution execution, Clock& clock)
@@ -353,7 +353,7 @@ StatusOr<std::shared_ptr<PinnedPool>> NewPool(const ModelSpec& spec, const regio
 
 }  // namespace
 
-StatusOr<ModelSpec> DeriveFallbackSpec(const Program& program) {
+StatusOr<ModelSpec> DeriveInterpretedSpec(const Program& program) {
   ModelSpec spec;
   spec.backend = "swizzle";
   spec.max_batch_size = program.rows_are_independent() ? kDerivedMaxBatchSize : 0;

@@ -1,8 +1,8 @@
-// A model that the fallback executor runs, with plans for its regions (model_loader/regions): sessions gather requests
+// A model that the interpreter runs, with plans for its regions (model_loader/regions): sessions gather requests
 // into its inputs, as many rows at a time as rows_at_once.h finds best, and cut its outputs apart.
 //
 // ModelFacts::properties of such a model:
-//   swizzle_fallback         "all": every node runs on the fallback executor; "parts": what no region holds does
+//   swizzle_fallback         "all": every node runs on the interpreter; "parts": what no region holds does
 //   swizzle_fallback_reason  why the optimised plan does not take the model whole
 //   swizzle_zeros            that zeros in weights bring nothing, and why, where that is so of all layers or of some
 //   swizzle_fallback_nodes   operators of such nodes with their number, "Conv:3,Relu:3"
@@ -31,7 +31,7 @@ namespace swizzle {
 // How batches run.
 struct FallbackRuns {
   int threads = 0;                                // per session; 0: all
-  fallback::Limits limits = {};                   // a batch beyond them fails with RESOURCE_EXHAUSTED
+  interpreter::Limits limits = {};                // a batch beyond them fails with RESOURCE_EXHAUSTED
   std::shared_ptr<ComputeTurns> turns = nullptr;  // they compute when it lets them; null: at any time
 };
 
@@ -39,16 +39,16 @@ struct FallbackRuns {
 // are independent (batches then are of requests of the same dims), else 0: dims then are exactly the model's, free ones
 // -1, and requests run alone. name, version and platform are the caller's to fill in. UNIMPLEMENTED if an input or
 // output has no declared type or shape.
-StatusOr<ModelSpec> DeriveFallbackSpec(const fallback::Program& program);
+StatusOr<ModelSpec> DeriveInterpretedSpec(const interpreter::Program& program);
 
 // The program with the inputs' dimensions that the specification fixes: requests have no other sizes, and regions are
 // planned for those. As it was where the two do not fit.
-std::shared_ptr<const fallback::Program> WithServedInputs(std::shared_ptr<const fallback::Program> program,
-                                                          const ModelSpec& spec);
+std::shared_ptr<const interpreter::Program> WithServedInputs(std::shared_ptr<const interpreter::Program> program,
+                                                             const ModelSpec& spec);
 
-// `spec` is DeriveFallbackSpec's, possibly changed by a configuration: tensors may stand in another order, outputs may
-// be left out, free dimensions may be fixed. `regionals` are the model's program, planned for as many threads as `runs`
-// has, one a device: sessions take them in turn. `backend`, the CPU's, and the devices must outlive the model.
+// `spec` is DeriveInterpretedSpec's, possibly changed by a configuration: tensors may stand in another order, outputs
+// may be left out, free dimensions may be fixed. `regionals` are the model's program, planned for as many threads as
+// `runs` has, one a device: sessions take them in turn. `backend`, the CPU's, and the devices must outlive the model.
 // INVALID_ARGUMENT, naming the model and the tensor, if the specification does not fit the model; FAILED_PRECONDITION
 // if no request can be computed.
 StatusOr<std::shared_ptr<Model>> NewFallbackModel(ModelSpec spec, const std::string& reason,

@@ -8,7 +8,7 @@
 namespace swizzle {
 namespace {
 
-regions::TunableRegions RegionsOf(const RegionsPlace& place, std::shared_ptr<const fallback::Program> program,
+regions::TunableRegions RegionsOf(const RegionsPlace& place, std::shared_ptr<const interpreter::Program> program,
                                   const Backend& backend, const regions::ExpectedRequests& requests,
                                   DeviceBackend* device) {
   const regions::RegionBackends backends(place.devices.cpu(), device, place.devices.functions());
@@ -28,7 +28,7 @@ StatusOr<TunablePlan> PlanOn(Backend& backend, Network network, PlanOptions opti
 }
 
 StatusOr<std::vector<regions::TunableRegions>> RegionsIn(const RegionsPlace& place,
-                                                         const std::shared_ptr<const fallback::Program>& program,
+                                                         const std::shared_ptr<const interpreter::Program>& program,
                                                          InstanceKind kind, const regions::ExpectedRequests& requests) {
   Backend& cpu = place.devices.cpu();
   std::vector<regions::TunableRegions> made;

@@ -33,7 +33,7 @@ struct RegionsPlace {
 // CPU, once. The first GPU decides; of the others those are left out that don't do as much. UNIMPLEMENTED where it asks
 // for GPUs, and the model runs on the CPU alone.
 StatusOr<std::vector<regions::TunableRegions>> RegionsIn(const RegionsPlace& place,
-                                                         const std::shared_ptr<const fallback::Program>& program,
+                                                         const std::shared_ptr<const interpreter::Program>& program,
                                                          InstanceKind kind, const regions::ExpectedRequests& requests);
 
 }  // namespace swizzle

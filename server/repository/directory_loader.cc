@@ -232,11 +232,11 @@ class DirectoryLoader {
                                                 const std::optional<inference::ModelConfig>& config) {
     SWIZZLE_ASSIGN_OR_RETURN(
         model.program, regions::WithDeclaredOutputs(std::move(model.program), devices_.cpu(), options_.plan.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveFallbackSpec(*model.program));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveInterpretedSpec(*model.program));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
     claim_.Limit(spec);
     claim_.LimitRuns();
-    fallback::Limits limits{.budget = claim_.runs()};
+    interpreter::Limits limits{.budget = claim_.runs()};
     SWIZZLE_ASSIGN_OR_RETURN(std::vector<regions::TunableRegions> made,
                              RegionsWhere(WithServedInputs(std::move(model.program), spec), spec,
                                           {limits, WarmUp::ShapesOf(config.value_or(inference::ModelConfig()), spec)}));
@@ -261,9 +261,9 @@ class DirectoryLoader {
   }
 
   // On the GPUs that it may have, or on the CPU.
-  StatusOr<std::vector<regions::TunableRegions>> RegionsWhere(const std::shared_ptr<const fallback::Program>& program,
-                                                              const ModelSpec& spec,
-                                                              const regions::ExpectedRequests& requests) const {
+  StatusOr<std::vector<regions::TunableRegions>> RegionsWhere(
+      const std::shared_ptr<const interpreter::Program>& program, const ModelSpec& spec,
+      const regions::ExpectedRequests& requests) const {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
     const RegionsPlace place{devices_, backends, [&](const Backend& backend) { return PlanOptionsFor(spec, backend); },
                              tuner_ != nullptr};

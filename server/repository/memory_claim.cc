@@ -42,13 +42,13 @@ Status MemoryClaim::CheckWeights(int64_t bytes, Backend& backend) const {
   return CheckRoomFor("weights", bytes, UsedOn(backend), RoomOn(backend));
 }
 
-int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, const fallback::RunMemory& run, int64_t most) const {
+int64_t MemoryClaim::MostOfARun(const ModelSpec& spec, const interpreter::RunMemory& run, int64_t most) const {
   const int64_t left = rooms_.process.Left(resident_bytes_()) - fit_.promised;
   if (rooms_.most_of_runs > 0) most = std::min(most, rooms_.most_of_runs);
   return std::min(most, NeedOf(spec, run).arena + MostOfOneRun(spec, rooms_.process, left, most));
 }
 
-int64_t MemoryClaim::MostOfARunOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run,
+int64_t MemoryClaim::MostOfARunOn(const Backend& device, const ModelSpec& spec, const interpreter::RunMemory& run,
                                   int64_t most) const {
   const MemoryRoom room = RoomOn(device);
   const int64_t left = room.Left(UsedOn(device)) - fits_on_.at(&device).promised;
@@ -71,10 +71,10 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std:
 }
 
 StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
-                                            fallback::Limits& limits) {
+                                            interpreter::Limits& limits) {
   const bool is_on_host = regionals.front().on_device == nullptr;
   // Of what is on a device the host has copies of inputs and outputs alone.
-  const fallback::RunMemory on_host = is_on_host ? regionals.front().run_memory : fallback::RunMemory();
+  const interpreter::RunMemory on_host = is_on_host ? regionals.front().run_memory : interpreter::RunMemory();
   SWIZZLE_ASSIGN_OR_RETURN(bool fits, FindRoom(spec, on_host));
   if (!fits) return false;
   limits.max_live_bytes = MostOfARun(spec, on_host, limits.max_live_bytes);
@@ -87,13 +87,14 @@ StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, std::span<con
   return fits;
 }
 
-StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, const fallback::RunMemory& run) {
+StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, const interpreter::RunMemory& run) {
   runs_by_node_ = true;
   SWIZZLE_ASSIGN_OR_RETURN(const bool fits, FindRoomIn(RoomOfRuns(), NeedOf(spec, run), fit_));
   return fits ? FindRoomInProcess(NeedOf(spec, run)) : fits;
 }
 
-StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run) {
+StatusOr<bool> MemoryClaim::FindRoomOn(const Backend& device, const ModelSpec& spec,
+                                       const interpreter::RunMemory& run) {
   MemoryNeed need = NeedOnDevice(spec, run);
   need.resident = UsedOn(device);
   regions_on_.insert(&device);

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "kernels/backend/backend.h"
-#include "model_loader/fallback/run_budget.h"
+#include "model_loader/interpreter/memory/run_budget.h"
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/regions/plan_regions.h"
 #include "server/memory/memory_need.h"
@@ -38,7 +38,7 @@ struct MemoryRooms {
   // when they are made.
   std::map<const Backend*, int64_t> promised_on = {};
   // What runs node by node hold of the process's memory, and what of its promises is theirs.
-  std::shared_ptr<fallback::RunBudget> runs = std::make_shared<fallback::RunBudget>();
+  std::shared_ptr<interpreter::RunBudget> runs = std::make_shared<interpreter::RunBudget>();
   int64_t promised_to_runs = 0;
   int64_t most_of_runs = 0;                     // that they may hold however much is left; 0: all of that
   int64_t runs_limit = 0;                       // that they may hold now; 0: there is no limit
@@ -67,12 +67,12 @@ class MemoryClaim {
   Status CheckWeights(int64_t bytes, Backend& backend) const;
   // What a run node by node may take, after FindRoom: what the largest batch does, and of what is then left an
   // executor's share (MostOfOneRun).
-  int64_t MostOfARun(const ModelSpec& spec, const fallback::RunMemory& run, int64_t most) const;
+  int64_t MostOfARun(const ModelSpec& spec, const interpreter::RunMemory& run, int64_t most) const;
   // Likewise of a device's memory, after FindRoomOn.
-  int64_t MostOfARunOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run,
+  int64_t MostOfARunOn(const Backend& device, const ModelSpec& spec, const interpreter::RunMemory& run,
                        int64_t most) const;
   // What all such runs on the host may take together.
-  const std::shared_ptr<fallback::RunBudget>& runs() const { return rooms_.runs; }
+  const std::shared_ptr<interpreter::RunBudget>& runs() const { return rooms_.runs; }
 
   // Whether executors of these plans, one a backend, have room at the largest batch. Where they have none, `largest` is
   // less, and plans are to be made again. RESOURCE_EXHAUSTED if there is no room for any batch. `tuned`: one executor
@@ -82,11 +82,11 @@ class MemoryClaim {
   // Likewise, of a model that runs in regions or node by node, on each of its devices; and bounds what each of its runs
   // may take.
   StatusOr<bool> FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
-                                 fallback::Limits& limits);
+                                 interpreter::Limits& limits);
   // Its parts. Of the process's memory, where a run took so much of it.
-  StatusOr<bool> FindRoom(const ModelSpec& spec, const fallback::RunMemory& run);
+  StatusOr<bool> FindRoom(const ModelSpec& spec, const interpreter::RunMemory& run);
   // Likewise of a device's.
-  StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const fallback::RunMemory& run);
+  StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const interpreter::RunMemory& run);
 
   // Rows of the largest batch that has room as far as is known, or tokens.
   int64_t largest() const { return largest_; }

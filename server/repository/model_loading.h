@@ -100,7 +100,7 @@ class ModelLoading {
   Retirement& retirement_;
   BackgroundTuner* const tuner_;
   MemoryRooms rooms_;
-  const std::shared_ptr<fallback::RunBudget> runs_ = rooms_.runs;
+  const std::shared_ptr<interpreter::RunBudget> runs_ = rooms_.runs;
   std::atomic<int64_t> promised_ = 0, runs_limit_ = 0;  // of the rooms
   const std::shared_ptr<ComputeTurns> turns_;
   const std::shared_ptr<ExecutorThreads> threads_;

@@ -51,7 +51,7 @@ void SetBatches(const Plan& plan, MemoryNeed& need) {
 }
 
 // Of a run of the largest batch; of a whole request where there are no batches.
-int64_t BytesOfLargest(const fallback::RunMemory& run, const ModelSpec& spec) {
+int64_t BytesOfLargest(const interpreter::RunMemory& run, const ModelSpec& spec) {
   if (spec.max_batch_size == 0) return run.bytes;
   constexpr double kUnheardOf = 1e18;
   const double runs = static_cast<double>(spec.max_batch_size) / static_cast<double>(run.rows);
@@ -61,7 +61,7 @@ int64_t BytesOfLargest(const fallback::RunMemory& run, const ModelSpec& spec) {
 }  // namespace
 
 MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan) {
-  MemoryNeed need = NeedOf(spec, fallback::RunMemory());
+  MemoryNeed need = NeedOf(spec, interpreter::RunMemory());
   need.arena = plan.report().backend == "cpu" ? static_cast<int64_t>(plan.arena_bytes()) : 0;
   SetBatches(plan, need);
   return need;
@@ -76,7 +76,7 @@ MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan) {
   return need;
 }
 
-MemoryNeed NeedOf(const ModelSpec& spec, const fallback::RunMemory& run) {
+MemoryNeed NeedOf(const ModelSpec& spec, const interpreter::RunMemory& run) {
   MemoryNeed need;
   need.executors = spec.executors();
   need.row = BytesOf(spec.inputs) + BytesOf(spec.outputs);
@@ -85,7 +85,7 @@ MemoryNeed NeedOf(const ModelSpec& spec, const fallback::RunMemory& run) {
   return need;
 }
 
-MemoryNeed NeedOnDevice(const ModelSpec& spec, const fallback::RunMemory& run) {
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const interpreter::RunMemory& run) {
   MemoryNeed need;
   need.executors = spec.instance_count;
   need.stream = kStreamBytes;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "model_loader/fallback/run_budget.h"
+#include "model_loader/interpreter/memory/run_budget.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/run/plan.h"
 #include "server/memory/memory_need.h"
@@ -22,11 +22,11 @@ MemoryNeed NeedOf(const ModelSpec& spec, const Plan& plan);
 MemoryNeed NeedOnDevice(const ModelSpec& spec, const Plan& plan);
 
 // Likewise, of executors that run a model in regions there.
-MemoryNeed NeedOnDevice(const ModelSpec& spec, const fallback::RunMemory& run);
+MemoryNeed NeedOnDevice(const ModelSpec& spec, const interpreter::RunMemory& run);
 
 // Of executors that run a model node by node, one run of which took so much on the host: larger batches are taken to
 // need a proportional part more, beside copies of the inputs and outputs.
-MemoryNeed NeedOf(const ModelSpec& spec, const fallback::RunMemory& run);
+MemoryNeed NeedOf(const ModelSpec& spec, const interpreter::RunMemory& run);
 
 // What one run node by node may take, where `left` bytes are left for all of the model's executors: half of that, so
 // that others may grow. `most` where no limit is known.

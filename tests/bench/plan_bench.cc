@@ -283,7 +283,7 @@ StatusOr<Network> LoadNetwork(const Options& options) {
   }
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
   if (auto* loaded = std::get_if<LoadedModel>(&model)) return std::move(loaded->network);
-  return Unimplemented(options.model, " runs on the fallback executor only");
+  return Unimplemented(options.model, " runs on the interpreter only");
 }
 
 Status Run(Options options) {

@@ -117,7 +117,7 @@ class InRegions final : public Contender {
   }
 
   Status Run(const std::vector<Drawn>& inputs) override {
-    std::vector<fallback::TensorPieces> pieces;
+    std::vector<interpreter::TensorPieces> pieces;
     for (const Drawn& input : inputs) {
       pieces.push_back({input.dtype, input.shape, {input.Where()}, input.pinned != nullptr});
     }
@@ -126,7 +126,7 @@ class InRegions final : public Contender {
   }
   std::vector<Floats> Outputs() const override {
     std::vector<Floats> outputs;
-    for (const fallback::Array& array : outputs_) {
+    for (const interpreter::Array& array : outputs_) {
       if (array.dtype != DType::kFloat32) continue;
       outputs.emplace_back(array.As<float>().begin(), array.As<float>().end());
     }
@@ -140,8 +140,8 @@ class InRegions final : public Contender {
 
  private:
   regions::RegionalProgram regional_;
-  std::unique_ptr<fallback::ProgramRunner> runner_;
-  std::vector<fallback::Array> outputs_;
+  std::unique_ptr<interpreter::ProgramRunner> runner_;
+  std::vector<interpreter::Array> outputs_;
 };
 
 class Whole final : public Contender {
@@ -198,7 +198,7 @@ StatusOr<std::vector<Drawn>> DrawInputs(const RunnableModel& model, const Option
   std::mt19937 random(1);
   std::vector<Drawn> inputs;
   if (const auto* regional = std::get_if<FallbackModel>(&model)) {
-    for (const fallback::Port& port : regional->program->inputs()) {
+    for (const interpreter::Port& port : regional->program->inputs()) {
       Shape shape = *port.shape;
       for (size_t d = 0; d < shape.size(); ++d) {
         if (shape[d] < 0) shape[d] = d == 0 ? options.batch : options.length;

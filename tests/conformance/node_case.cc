@@ -7,7 +7,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/onnx/proto_values.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ bool HasRandomNumbers(const Program& program) {
   });
 }
 
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter

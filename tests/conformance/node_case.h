@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
+#include "model_loader/interpreter/run/executor.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 
 // The suites that hold them.
 inline constexpr const char* kSuites[] = {"node", "pytorch-converted", "pytorch-operator", "simple"};
@@ -26,6 +26,6 @@ StatusOr<std::vector<Tensor>> OutputsOf(const std::filesystem::path& data_set, c
 // Whether ONNX leaves open which numbers it makes.
 bool HasRandomNumbers(const Program& program);
 
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter
 
 #endif  // SWIZZLE_TESTS_CONFORMANCE_NODE_CASE_H_

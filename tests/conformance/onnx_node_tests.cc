@@ -1,4 +1,4 @@
-// Runs ONNX's own test cases with the fallback executor, and writes which are not supported and why.
+// Runs ONNX's own test cases with the interpreter, and writes which are not supported and why.
 //
 //   onnx_node_tests FOLDER            one line a suite, "node: 640 passed, 0 failed, 292 not supported, 932 in all",
 //                                     and one line a failure; exits 1 if there is one
@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/executor.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/executor.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/conformance/node_case.h"
 #include "tests/conformance/operator_facts.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,7 +133,7 @@ void PrintSummary(const Suite& suite) {
 
 void PrintTable(const std::vector<Suite>& suites) {
   std::cout << "# ONNX's own tests\n\n"
-               "What the fallback executor does with the test cases of Debian's `libonnx-testdata`. Written by\n"
+               "What the interpreter does with the test cases of Debian's `libonnx-testdata`. Written by\n"
                "`onnx_node_tests FOLDER --table`; a test fails where it is out of date.\n\n"
                "| suite | passed | failed | not supported |\n|---|---|---|---|\n";
   for (const Suite& suite : suites) {
@@ -173,6 +173,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter
 
-int main(int argc, char** argv) { return swizzle::fallback::Main(argc, argv); }
+int main(int argc, char** argv) { return swizzle::interpreter::Main(argc, argv); }

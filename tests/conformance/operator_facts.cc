@@ -12,17 +12,17 @@
 #include <variant>
 #include <vector>
 
-#include "model_loader/fallback/executor.h"
-#include "model_loader/fallback/load.h"
 #include "model_loader/files/read_file.h"
 #include "model_loader/graph/operator_table.h"
+#include "model_loader/interpreter/run/executor.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/semantics/strides.h"
 #include "model_loader/shapes/symbolic_walk.h"
 #include "onnx/onnx.pb.h"
 #include "tests/conformance/node_case.h"
 #include "tests/support/onnx_builder.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,7 +139,7 @@ class Held {
     if (dtype && *dtype != result.dtype && !node_->attributes.contains("output_dtype")) {
       return InvalidArgument("it is ", DTypeName(result.dtype), ", not ", DTypeName(*dtype));
     }
-    if (row_->fallback.rows != RowRule::kElementwise || graph_.opset < 7) return {};
+    if (row_->interpreter.rows != RowRule::kElementwise || graph_.opset < 7) return {};
     std::vector<Shape> shapes;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {
       const auto given = GivenAs(i);
@@ -152,7 +152,7 @@ class Held {
 
   // Other elements in place of those of row 0, or of the first element, change that of the result alone.
   Status CheckRows(const std::vector<Tensor>& inputs, const Array& result) const {
-    const RowRule rule = row_->fallback.rows;
+    const RowRule rule = row_->interpreter.rows;
     const bool by_element = rule == RowRule::kElementwise;
     if (!by_element && rule != RowRule::kFirstInput && rule != RowRule::kAllInputs) return {};
     const auto given = GivenAs(0);
@@ -354,10 +354,10 @@ bool HoldFacts(const fs::path& folder, Stream& stream, std::ostream& out) {
   out << "in no case:";
   for (const OnnxOperator& row : OnnxOperators()) {
     const std::string op(row.spec.op);
-    if (row.spec.domain.empty() && row.fallback.Runs() && !operators.contains(op)) out << " " << op;
+    if (row.spec.domain.empty() && row.interpreter.Runs() && !operators.contains(op)) out << " " << op;
   }
   out << "\n";
   return wrong == 0;
 }
 
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter

@@ -11,12 +11,12 @@
 
 #include "kernels/backend/backend.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 
 // Writes how many operators were held against theirs, which were not, and each fact that is wrong; false if there is
 // one.
 bool HoldFacts(const std::filesystem::path& folder, Stream& stream, std::ostream& out);
 
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter
 
 #endif  // SWIZZLE_TESTS_CONFORMANCE_OPERATOR_FACTS_H_

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 
 inline constexpr int64_t kMostElements = 1 << 12;  // of an input
 inline const Limits kLimits = {.max_array_bytes = 1 << 15, .max_live_bytes = 1 << 20, .max_body_runs = 32};
@@ -77,6 +77,6 @@ class DrawnInputs {
   std::vector<TensorView> views_;
 };
 
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter
 
 #endif  // SWIZZLE_TESTS_FUZZ_DRAWN_INPUTS_H_

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/cpu/runtime/cpu_stream.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/fuzz/drawn_inputs.h"
 
-namespace swizzle::fallback {
+namespace swizzle::interpreter {
 namespace {
 
 void Run(std::span<const std::byte> file, const Program& program, Stream& stream) {
@@ -33,14 +33,14 @@ void Run(std::span<const std::byte> file, const Program& program, Stream& stream
 }
 
 }  // namespace
-}  // namespace swizzle::fallback
+}  // namespace swizzle::interpreter
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const swizzle::ReadOptions options = swizzle::fallback::SmallLimits();
+  static const swizzle::ReadOptions options = swizzle::interpreter::SmallLimits();
   static swizzle::cpu::CpuStream stream(1);
   if (size == 0) return 0;
   const auto file = std::as_bytes(std::span(data, size));
-  const auto program = swizzle::fallback::ReadProgram(file, options);
-  if (program.ok()) swizzle::fallback::Run(file, **program, stream);
+  const auto program = swizzle::interpreter::ReadProgram(file, options);
+  if (program.ok()) swizzle::interpreter::Run(file, **program, stream);
   return 0;
 }

@@ -62,7 +62,7 @@ def compare(tool, device, name, spelling):
         actual, said = outputs_on(tool, device, folder / 'model.onnx', flags, folder / 'device')
     difference = max(numpy.abs(actual[output] - array).max() / numpy.abs(array).max()
                      for output, array in expected.items())
-    counts = re.search(r'(\d+) interpreted nodes on the fallback executor: ([^;\n]*)(; all[^\n]*)?', said)
+    counts = re.search(r'(\d+) interpreted nodes, which the interpreter runs one by one: ([^;\n]*)(; all[^\n]*)?', said)
     where = 'planned whole' if not counts else f'{counts[1]} on the host {counts[2]}{counts[3] or ""}'
     good = difference <= TOLERANCE and 'on the CPU' not in where
     print(f'{"ok    " if good else "FAILED"} {name}{spelling}: {difference:.1e}, {where}', flush=True)

@@ -31,7 +31,7 @@ def expected_outputs(model_file, inputs):
 
 
 def run_model(model_file, inputs, directory):
-    """What swizzle-pack computes from inputs by name, as arrays by name, and what it said: of a fallback, for one."""
+    """What swizzle-pack computes from inputs by name, as arrays by name, and what it said: that it is interpreted, for one."""
     command = [program('swizzle-pack'), 'run', str(model_file), f'--output-dir={directory / "outputs"}']
     for name, array in inputs.items():
         numpy.save(directory / f'{name}.npy', array)

@@ -16,9 +16,9 @@ NAMES_BFLOAT16 = {
     'kernels/cuda/attention/attention_mma.cu': 'instantiates',
     'kernels/cuda/attention/attention_mma_rows.cu': 'instantiates',
     'kernels/cuda/attention/attention_wgmma.cu': 'instantiates',
-    'kernels/cuda/conv/conv_dense_cudnn.cc': "cuDNN's number, of VisitReal",
-    'kernels/cuda/conv/norm_rows.h': 'rows of the table',
-    'kernels/cuda/conv/stem_rows.h': 'rows of the table',
+    'kernels/cuda/conv/dense/conv_dense_cudnn.cc': "cuDNN's number, of VisitReal",
+    'kernels/cuda/conv/shfl_bw/norm_rows.h': 'rows of the table',
+    'kernels/cuda/conv/stem/stem_rows.h': 'rows of the table',
     'kernels/cuda/int8/byte_rows.h': 'rows of the table',
     'kernels/cuda/runtime/cublas_matmul.cc': "cuBLAS's number, of VisitReal",
     'kernels/cuda/tokens/embedding.cu': 'instantiates',
@@ -37,10 +37,10 @@ ASKS_FOR_ONE_HALF = {
     'kernels/base/half_bits.h': 'behind a static_assert that it is one of both',
     'kernels/base/real_types.h': 'checks that it is FP16',
     'kernels/cpu/simd/bfloat16.h': 'checks that it is BF16',
-    'kernels/cuda/conv/conv_dense_cudnn.cc': 'one of both, or the compiler stops',
+    'kernels/cuda/conv/dense/conv_dense_cudnn.cc': 'one of both, or the compiler stops',
     'kernels/cuda/runtime/cublas_matmul.cc': 'one of both, or the compiler stops',
     'model_loader/expansions/site.cc': 'clamps what FP16 cannot hold',
-    'model_loader/fallback/quantise.cc': 'FP16 stands for FP8 there',
+    'model_loader/interpreter/operators/quantised/quantise.cc': 'FP16 stands for FP8 there',
     'model_loader/onnx/narrow_types.cc': 'FP16 holds FP8 there',
     'model_loader/pack/sparse_inputs.cc': 'plans in FP16',
 }
@@ -127,14 +127,14 @@ def test_commands_of_the_packer_stand_where_the_list_says():
 
 
 def test_operators_of_the_interpreter_stand_where_the_list_says():
-    rows = re.findall(r'\{"(\w+)", (?:\w+<)?(\w+)>?\}', CODE['model_loader/fallback/functions.cc'])
+    rows = re.findall(r'\{"(\w+)", (?:\w+<)?(\w+)>?\}', CODE['model_loader/interpreter/operators/functions.cc'])
     assert len(rows) > 150
-    declared = set(re.findall(r'^StatusOr<\w+> (\w+)\(Call& call\);', CODE['model_loader/fallback/operators.h'],
+    declared = set(re.findall(r'^StatusOr<\w+> (\w+)\(Call& call\);', CODE['model_loader/interpreter/operators/operators.h'],
                               re.MULTILINE))
     missing = {function for _, function in rows} - declared
-    assert not missing, f'model_loader/fallback/operators.h declares none of {sorted(missing)}'
+    assert not missing, f'model_loader/interpreter/operators/operators.h declares none of {sorted(missing)}'
     for function in declared:
         homes = files_with(rf'^StatusOr<\w+> {function}\(Call& call\) \{{')
-        assert len(homes) <= 1 and all(home.startswith('model_loader/fallback/') for home in homes), f'{function}: {homes}'
+        assert len(homes) <= 1 and all(home.startswith('model_loader/interpreter/') for home in homes), f'{function}: {homes}'
     page = PAGE[PAGE.index('**An ONNX operator**'):]
-    assert all(name in page for name in ('model_loader/fallback/operators.h', 'model_loader/fallback/functions.cc'))
+    assert all(name in page for name in ('model_loader/interpreter/operators/operators.h', 'model_loader/interpreter/operators/functions.cc'))

@@ -61,7 +61,7 @@ def test_encoder(name, tmp_path):
     onnx.save(model, file)
     inputs = draw_inputs(model)
     actual, said = run_model(file, inputs, tmp_path)
-    assert ('fallback' in said) == (name in FALL_BACK), said
+    assert ('interpreter' in said) == (name in FALL_BACK), said
     mask = None if name in FALL_BACK else inputs.get('attention_mask')
     assert_close(actual, expected_outputs(file, inputs), mask)
 
@@ -74,7 +74,7 @@ def test_sparse_transformer(tmp_path):
                     '--filter=96', '--width=20'], check=True)
     inputs = {'input_ids': numpy.random.default_rng(1).integers(0, 256, (2, 300))}
     actual, said = run_model(file, inputs, tmp_path)
-    assert 'fallback' not in said
+    assert 'interpreter' not in said
     assert_close(actual, expected_outputs(file, inputs), None)
 
 
@@ -86,7 +86,7 @@ def test_sparse_transformer_of_vectors(tmp_path):
                     '--filter=96', '--vectors=8', '--share=0.1'], check=True)
     inputs = {'input_ids': numpy.random.default_rng(1).integers(0, 256, (2, 304))}
     actual, said = run_model(file, inputs, tmp_path)
-    assert 'fallback' not in said
+    assert 'interpreter' not in said
     assert_close(actual, expected_outputs(file, inputs), None)
 
 
@@ -112,6 +112,6 @@ def test_checkpoint(folder, tmp_path):
     inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
     outputs = {name: array for name, array in tensors.items() if array.dtype != numpy.int64}
     actual, said = run_model(folder, inputs, tmp_path)
-    assert 'fallback' not in said
+    assert 'interpreter' not in said
     assert outputs and inputs
     assert_close(actual, outputs, inputs.get('attention_mask'))

@@ -22,9 +22,9 @@ NAMED = {
     'kernels/backend/backend.cc': 'dense kernels take every format',
     'kernels/cuda/kernel_table.cc': "the rows of the GPU's kernels",
     'kernels/cuda/int8/byte_rows.h': 'those of bytes',
-    'kernels/cuda/conv/norm_rows.h': 'those of products with the norm behind them',
-    'kernels/cuda/conv/part_rows.h': 'those of products of halves',
-    'kernels/cuda/conv/stem_rows.h': 'those of first layers',
+    'kernels/cuda/conv/shfl_bw/norm_rows.h': 'those of products with the norm behind them',
+    'kernels/cuda/conv/parts/part_rows.h': 'those of products of halves',
+    'kernels/cuda/conv/stem/stem_rows.h': 'those of first layers',
     'model_loader/network/validate_layer.cc': 'weights of some operators are always dense, of sparse attention patterns',
 }
 

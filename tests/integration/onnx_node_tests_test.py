@@ -1,4 +1,4 @@
-"""ONNX's own test cases on the fallback executor, and models that only it takes, through the tool and the server."""
+"""ONNX's own test cases on the interpreter, and models that only it takes, through the tool and the server."""
 
 import concurrent.futures
 import json
@@ -78,7 +78,7 @@ def test_pack_runs_and_inspects_what_no_plan_takes(tmp_path):
     run = subprocess.run([tool, 'run', model, '--input', f'ids={tmp_path}/ids.npy', f'--output-dir={tmp_path}/out'],
                          capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    assert 'all 5 nodes run on the fallback executor' in run.stderr
+    assert 'all 5 nodes run on the interpreter' in run.stderr
     session = onnxruntime.InferenceSession(str(model), providers=['CPUExecutionProvider'])
     expected, = session.run(None, {'ids': ids})
     numpy.testing.assert_allclose(numpy.load(tmp_path / 'out' / 'y.npy'), expected, rtol=2e-4, atol=1e-6)
@@ -106,7 +106,7 @@ def test_server_serves_what_no_plan_takes(repository, start, tmp_path):
     assert metadata['properties']['swizzle_fallback'] == 'all'
     assert 'Erf:1' in metadata['properties']['swizzle_fallback_nodes']
     assert [int(size) for size in metadata['inputs'][0]['shape']] == [-1, -1]
-    assert 'fallback executor' in server.log() and 'Erf:1' in server.log()
+    assert 'interpreter' in server.log() and 'Erf:1' in server.log()
     session = onnxruntime.InferenceSession(str(tmp_path / 'model.onnx'), providers=['CPUExecutionProvider'])
     for shape in ((1, 1), (3, 5), (2, 17)):
         ids = numpy.random.default_rng(2).integers(0, 20, shape)

@@ -162,7 +162,7 @@ def test_fallback_model(tmp_path):
     data = assert_self_contained(text).data
     assert data['fallback'] and data['fallback_reason']
     assert [node['op'] for node in data['fallback_nodes']] == ['Gather', 'Erf', 'Transpose', 'MatMul', 'Softmax']
-    assert 'fallback executor' in printed
+    assert 'interpreter' in printed
 
 
 def test_page_must_end_in_html(tmp_path):

@@ -144,7 +144,7 @@ def check_encoder(model, folder):
     onnx.save(model, file)
     inputs = encoders_test.draw_inputs(model)
     actual, said = conformance_test.run_model(file, inputs, folder)
-    assert 'fallback' not in said, said
+    assert 'interpreter' not in said, said
     encoders_test.assert_close(actual, conformance_test.expected_outputs(file, inputs), inputs['attention_mask'])
 
 
@@ -175,4 +175,4 @@ def test_network_with_stored_weights(weight, tmp_path):
     onnx.save(model, tmp_path / 'model.onnx')
     inputs = conformance_test.draw_inputs(model)
     conformance_test.check(tmp_path / 'model.onnx', inputs, tmp_path)
-    assert 'fallback' not in conformance_test.run_model(tmp_path / 'model.onnx', inputs, tmp_path)[1]
+    assert 'interpreter' not in conformance_test.run_model(tmp_path / 'model.onnx', inputs, tmp_path)[1]

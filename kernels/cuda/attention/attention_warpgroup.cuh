@@ -6,7 +6,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_WARPGROUP_CUH_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_ATTENTION_WARPGROUP_CUH_
 
-#include "kernels/cuda/conv/tile_ending.cuh"
+#include "kernels/cuda/conv/operands/tile_ending.cuh"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/powers.cuh"
 #include "kernels/cuda/tensor_core/wgmma.cuh"

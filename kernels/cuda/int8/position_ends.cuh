@@ -3,7 +3,7 @@
 #ifndef SWIZZLE_KERNELS_CUDA_INT8_POSITION_ENDS_CUH_
 #define SWIZZLE_KERNELS_CUDA_INT8_POSITION_ENDS_CUH_
 
-#include "kernels/cuda/conv/tile_ending.cuh"
+#include "kernels/cuda/conv/operands/tile_ending.cuh"
 #include "kernels/cuda/int8/position_ends.h"
 
 namespace swizzle::cuda {

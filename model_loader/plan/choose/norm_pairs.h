@@ -1,6 +1,6 @@
 // Linear layers with a residual, and layer norms that alone read their sums: pairs that one kernel may compute
-// (kernels/cuda/conv/conv_shfl_bw_norm.h). A network keeps both; a plan may take a kernel for both in place of one
-// each.
+// (kernels/cuda/conv/shfl_bw/conv_shfl_bw_norm.h). A network keeps both; a plan may take a kernel for both in place of
+// one each.
 //
 // The choice of layouts sees such a kernel as the linear layer's, with what it makes stored in a way that nothing
 // converts (kWithinPair), and as an option of the norm that takes what is stored so, for nothing.

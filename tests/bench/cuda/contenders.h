@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/conv/conv_csr.h"
+#include "kernels/cuda/conv/csr/conv_csr.h"
 #include "kernels/cuda/runtime/device_array.h"
 #include "kernels/format/csr.h"
 #include "tests/bench/cuda/sputnik_spmm.h"

@@ -9,7 +9,7 @@
 #include <random>
 #include <span>
 
-#include "kernels/cuda/conv/conv_n_m.h"
+#include "kernels/cuda/conv/n_m/conv_n_m.h"
 #include "kernels/format/csr.h"
 #include "tests/bench/cuda/dense_product.h"
 #include "tests/bench/cuda/kept_run.h"

@@ -14,7 +14,7 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/shfl_bw/conv_shfl_bw.h"
 #include "kernels/format/csr.h"
 #include "tests/bench/cuda/dense_product.h"
 #include "tests/bench/cuda/kept_run.h"

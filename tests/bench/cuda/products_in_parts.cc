@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/conv/conv_csr_parts.h"
-#include "kernels/cuda/conv/conv_dense_parts.h"
+#include "kernels/cuda/conv/parts/conv_csr_parts.h"
+#include "kernels/cuda/conv/parts/conv_dense_parts.h"
 
 namespace swizzle::bench {
 namespace {

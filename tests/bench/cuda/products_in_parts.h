@@ -1,13 +1,13 @@
 // FP32 in three products of FP16 parts, for plans whose precision allows it: the dense product
-// (kernels/cuda/conv/conv_dense_parts.h), which is the bar there, and the sparse one (conv_csr_parts.h). As plans run
-// them: X split each time; the dense one in kNhwc, its sums ended by a pass of its own, cuBLASLt's best of 16
+// (kernels/cuda/conv/parts/conv_dense_parts.h), which is the bar there, and the sparse one (conv_csr_parts.h). As plans
+// run them: X split each time; the dense one in kNhwc, its sums ended by a pass of its own, cuBLASLt's best of 16
 // algorithms. Errors of CUDA end the program. Single-threaded.
 #ifndef SWIZZLE_TESTS_BENCH_CUDA_PRODUCTS_IN_PARTS_H_
 #define SWIZZLE_TESTS_BENCH_CUDA_PRODUCTS_IN_PARTS_H_
 
 #include <memory>
 
-#include "kernels/cuda/conv/fragment_csr.h"
+#include "kernels/cuda/conv/csr/fragment_csr.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
 #include "tests/bench/cuda/contenders.h"
 

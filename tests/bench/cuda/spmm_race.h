@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/conv/conv_csr_wgmma.h"
+#include "kernels/cuda/conv/csr/conv_csr_wgmma.h"
 #include "tests/bench/cuda/contenders.h"
 #include "tests/bench/cuda/products_in_parts.h"
 

@@ -11,9 +11,9 @@
 #include <cmath>
 #include <random>
 
-#include "kernels/cuda/conv/bitmap_planes.h"
-#include "kernels/cuda/conv/bitmap_product.h"
-#include "kernels/cuda/conv/im2col.h"
+#include "kernels/cuda/conv/bitmap/bitmap_planes.h"
+#include "kernels/cuda/conv/bitmap/bitmap_product.h"
+#include "kernels/cuda/conv/operands/im2col.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "tests/bench/cuda/dense_product.h"

@@ -16,8 +16,8 @@
 #include <fstream>
 #include <random>
 
-#include "kernels/cuda/conv/conv_csr.h"
-#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/csr/conv_csr.h"
+#include "kernels/cuda/conv/shfl_bw/conv_shfl_bw.h"
 #include "tests/bench/cuda/dense_product.h"
 #include "tests/bench/cuda/kept_run.h"
 #include "tests/bench/seeds/claims.h"

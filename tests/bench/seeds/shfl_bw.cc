@@ -9,8 +9,8 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/cuda/conv/conv_n_m.h"
-#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/n_m/conv_n_m.h"
+#include "kernels/cuda/conv/shfl_bw/conv_shfl_bw.h"
 #include "tests/bench/cuda/dense_product.h"
 #include "tests/bench/cuda/spmm_race.h"
 #include "tests/bench/seeds/claims.h"

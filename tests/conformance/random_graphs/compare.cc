@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 
 namespace swizzle::random_graphs {
@@ -22,12 +22,12 @@ namespace {
 // (evaluation.h), some times over.
 constexpr double kTolerance = 3e-5, kTimesDrift = 12;
 
-using Arrays = std::vector<fallback::Array>;
+using Arrays = std::vector<interpreter::Array>;
 using RunOn = std::function<StatusOr<Arrays>(std::span<const TensorView>)>;
 // Requests, by number, that run as one: several make a batch.
 using Batch = std::vector<size_t>;
 
-Tensor TensorOf(const fallback::Array& array) {
+Tensor TensorOf(const interpreter::Array& array) {
   const auto bytes = array.AsBytes();
   return {array.dtype, array.shape, {bytes.begin(), bytes.end()}};
 }
@@ -157,12 +157,12 @@ Comparison Comparer::CompareHere(const Drawing& drawing, uint64_t seed, const st
     if (text) result.difference = {way, *std::move(text)};
     return result.difference.has_value();
   };
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(graph.Bytes()));
+  const auto program = interpreter::ReadProgram(std::span<const std::byte>(graph.Bytes()));
   if (!program.ok()) {
     result.difference = {Way::kInterpreter, std::string(program.status().message())};
     return result;
   }
-  const fallback::Limits limits = {.max_array_bytes = 1 << 27, .max_live_bytes = 1 << 29};
+  const interpreter::Limits limits = {.max_array_bytes = 1 << 27, .max_live_bytes = 1 << 29};
   const auto interpret = [&](std::span<const TensorView> inputs) { return (*program)->Run(inputs, *stream_, limits); };
   result.has_independent_rows = (*program)->rows_are_independent();
   if (differs(Way::kInterpreter, kInTurn, interpret)) return result;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <set>
 
-#include "model_loader/fallback/functions.h"
 #include "model_loader/graph/print.h"
+#include "model_loader/interpreter/operators/functions.h"
 #include "model_loader/onnx/onnx_reader.h"
 #include "tests/support/onnx_builder.h"
 
@@ -93,9 +93,9 @@ std::vector<std::byte> DrawnGraph::Bytes() const {
 
 std::string DrawnGraph::Text() const {
   ReadOptions options;
-  options.min_opset = fallback::kFirstOpset;
-  options.max_opset = fallback::kLastOpset;
-  options.find_operator = FindFallbackOperator;
+  options.min_opset = interpreter::kFirstOpset;
+  options.max_opset = interpreter::kLastOpset;
+  options.find_operator = FindInterpretedOperator;
   options.any_inputs = true;
   const StatusOr<Graph> graph = ReadOnnx(Bytes(), options);
   return graph.ok() ? Print(*graph) : Concat("it can't be read: ", std::string(graph.status().message()), "\n");

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 
 namespace swizzle::random_graphs {
 namespace {
@@ -134,13 +134,13 @@ Status Evaluation::MakeNoisy(const std::string& name, const Tensor& exact, Tenso
 
 namespace {
 
-StatusOr<std::vector<Tensor>> RunOn(const fallback::Program& program,
+StatusOr<std::vector<Tensor>> RunOn(const interpreter::Program& program,
                                     const std::vector<std::shared_ptr<const Tensor>>& inputs, Stream& stream) {
   std::vector<TensorView> views;
   for (const auto& input : inputs) views.push_back({input->dtype, input->shape, input->bytes});
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, program.Run(views, stream));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<interpreter::Array> outputs, program.Run(views, stream));
   std::vector<Tensor> tensors;
-  for (const fallback::Array& output : outputs) {
+  for (const interpreter::Array& output : outputs) {
     const auto bytes = output.AsBytes();
     tensors.push_back({output.dtype, output.shape, {bytes.begin(), bytes.end()}});
   }
@@ -187,7 +187,7 @@ DrawnGraph Evaluation::Alone(const DrawnNode& node, int64_t opset) const {
 
 Status Evaluation::AddNode(const DrawnNode& node, int64_t opset) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto program,
-                           fallback::ReadProgram(Alone(node, opset).Bytes(), {}, fallback::Nodes::kAll));
+                           interpreter::ReadProgram(Alone(node, opset).Bytes(), {}, interpreter::Nodes::kAll));
   std::vector<KnownValue> made(node.outputs.size());
   const bool is_exact = IsExact(node);
   for (size_t r = 0; r < kRequests; ++r) {

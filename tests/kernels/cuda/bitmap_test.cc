@@ -11,8 +11,8 @@
 #include "kernels/base/half.h"
 #include "kernels/base/integers.h"
 #include "kernels/base/layout.h"
-#include "kernels/cuda/conv/bitmap_planes.h"
-#include "kernels/cuda/conv/bitmap_product.h"
+#include "kernels/cuda/conv/bitmap/bitmap_planes.h"
+#include "kernels/cuda/conv/bitmap/bitmap_product.h"
 
 namespace swizzle::cuda {
 namespace {

@@ -4,10 +4,10 @@
 #include <random>
 #include <set>
 
-#include "kernels/cuda/conv/conv_dense_simt.h"
-#include "kernels/cuda/conv/fitted_device.h"
-#include "kernels/cuda/conv/quad_csr.h"
-#include "kernels/cuda/conv/wgmma_plan.h"
+#include "kernels/cuda/conv/csr/quad_csr.h"
+#include "kernels/cuda/conv/csr/wgmma_plan.h"
+#include "kernels/cuda/conv/dense/conv_dense_simt.h"
+#include "kernels/cuda/conv/operands/fitted_device.h"
 
 namespace swizzle::cuda {
 namespace {

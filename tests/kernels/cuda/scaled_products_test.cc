@@ -10,7 +10,7 @@
 
 #include "kernels/base/half.h"
 #include "kernels/base/layout.h"
-#include "kernels/cuda/conv/conv_shfl_bw.h"
+#include "kernels/cuda/conv/shfl_bw/conv_shfl_bw.h"
 
 namespace swizzle::cuda {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "kernels/base/half.h"
-#include "kernels/cuda/conv/conv_csr.h"
-#include "kernels/cuda/conv/conv_csr_parts.h"
+#include "kernels/cuda/conv/csr/conv_csr.h"
+#include "kernels/cuda/conv/parts/conv_csr_parts.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/runtime/cuda_stream.h"
 #include "kernels/format/csr.h"

@@ -11,8 +11,8 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/calibration/moments.h"
-#include "model_loader/fallback/load.h"
 #include "model_loader/files/read_file.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -78,7 +78,7 @@ class Calibrate : public ::testing::Test {
       if (weights != nullptr) std::ranges::copy((*weights)[next++].elements, elements.begin());
     };
     const auto bytes = RewriteOnnxWeights(model_, replace);
-    const auto program = fallback::ReadProgram(std::span<const std::byte>(*bytes));
+    const auto program = interpreter::ReadProgram(std::span<const std::byte>(*bytes));
     const TensorView inputs[] = {images.view()};
     const auto outputs = (*program)->Run(inputs, *stream_);
     const auto values = (*outputs)[0].As<float>();
@@ -88,7 +88,7 @@ class Calibrate : public ::testing::Test {
   Status Run(const NpyArrays& inputs, Pruner& pruner, std::vector<NamedWeight>& weights,
              const std::filesystem::path& folder = {},
              const std::function<Status(size_t, const std::string&)>& progress = nullptr) const {
-    const auto program = fallback::ReadProgram(std::span<const std::byte>(model_));
+    const auto program = interpreter::ReadProgram(std::span<const std::byte>(model_));
     return PruneCalibrated({**program, inputs, *stream_, folder, progress}, weights, pruner);
   }
 
@@ -334,10 +334,11 @@ TEST_F(Calibrate, AWeightThatIsReadBothWaysIsNamed) {
 // Patches of padded, strided windows, and rows of either orientation, against sums over what the layer reads.
 TEST_F(Calibrate, MomentsAreOfWhatTheWeightMeets) {
   const auto moments_of = [&](const OnnxBuilder& builder, const std::vector<float>& x, const Shape& shape) {
-    const auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    const auto program = interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     InputMoments moments;
-    const auto watch = [&](const Node& node, std::span<fallback::Array> given, fallback::Memory& memory, Stream& s) {
-      fallback::Call call(node, 17, given, memory, s);
+    const auto watch = [&](const Node& node, std::span<interpreter::Array> given, interpreter::Memory& memory,
+                           Stream& s) {
+      interpreter::Call call(node, 17, given, memory, s);
       SWIZZLE_ASSIGN_OR_RETURN(moments, MomentsOf(call));
       return Status();
     };

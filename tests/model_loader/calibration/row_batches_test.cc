@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
@@ -16,11 +16,11 @@ using testing::IsError;
 using testing::IsOk;
 using testing::OnnxBuilder;
 
-std::shared_ptr<const fallback::Program> ProgramOf(const std::string& op, const Shape& shape) {
+std::shared_ptr<const interpreter::Program> ProgramOf(const std::string& op, const Shape& shape) {
   OnnxBuilder builder;
   builder.Input("x", shape).Node(op, {"x"}, {"y"}).Output("y");
   builder.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  return *fallback::ReadProgram(builder.Bytes());
+  return *interpreter::ReadProgram(builder.Bytes());
 }
 
 // Counts up from 0.
@@ -66,7 +66,7 @@ TEST(RowBatchesTest, OfAFreeBatchAreAsManyAsAreAskedFor) {
 }
 
 TEST(RowBatchesTest, AreOneWhereRowsDependOnEachOther) {
-  const auto program = *fallback::ReadProgram(
+  const auto program = *interpreter::ReadProgram(
       OnnxBuilder().Input("x", {-1, 3}).Node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{0}}}).Output("y").Bytes());
   const NpyArrays rows = Rows({10, 3});
   const auto batches = RowBatches::Of(*program, rows, 8);

@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/model_loader/fallback/run_node.h"
+#include "tests/model_loader/interpreter/operators/run_node.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle::expansions {
 namespace {
 
-using fallback::Execute;
-using fallback::Floats;
-using fallback::Values;
+using interpreter::Execute;
+using interpreter::Floats;
+using interpreter::Values;
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "model_loader/expansions/expand.h"
-#include "model_loader/fallback/functions.h"
+#include "model_loader/interpreter/operators/functions.h"
 #include "model_loader/passes/canonicalise.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/point_function.h"
@@ -23,7 +23,7 @@ TEST(OperatorTableTest, FindsEveryRowAndNothingElse) {
     EXPECT_GE(row.spec.max_outputs, 1) << row.spec.op;
     EXPECT_TRUE(row.spec.attributes.empty() || row.spec.attributes.ends_with(' ')) << row.spec.op;
     const bool used =
-        row.plan != PlanUse::kNone || row.sequences != SequenceUse::kNone || row.fallback.Runs() || row.is_expanded;
+        row.plan != PlanUse::kNone || row.sequences != SequenceUse::kNone || row.interpreter.Runs() || row.is_expanded;
     EXPECT_TRUE(used) << row.spec.op;
   }
   EXPECT_GE(OnnxOperators().size(), 140u);
@@ -41,10 +41,10 @@ TEST(OperatorTableTest, ReadersSeeTheirColumns) {
   EXPECT_NE(FindSequenceOperator("", "Conv"), nullptr) << "where nothing reads it";
   EXPECT_NE(FindSequenceOperator("com.microsoft", "Attention"), nullptr);
   EXPECT_EQ(FindSequenceOperator("", "TopK"), nullptr);
-  EXPECT_NE(FindFallbackOperator("", "TopK"), nullptr);
-  EXPECT_EQ(FindFallbackOperator("", "Attention"), nullptr);
-  EXPECT_EQ(FindFallbackOperator("com.microsoft", "Gelu"), nullptr);
-  EXPECT_EQ(FindFallbackOperator(kSwizzleDomain, "Conv"), nullptr);
+  EXPECT_NE(FindInterpretedOperator("", "TopK"), nullptr);
+  EXPECT_EQ(FindInterpretedOperator("", "Attention"), nullptr);
+  EXPECT_EQ(FindInterpretedOperator("com.microsoft", "Gelu"), nullptr);
+  EXPECT_EQ(FindInterpretedOperator(kSwizzleDomain, "Conv"), nullptr);
 }
 
 TEST(OperatorTableTest, WhatIsWrittenOutIsWhatTheColumnSays) {
@@ -60,7 +60,7 @@ TEST(OperatorTableTest, WhatIsWrittenOutIsWhatTheColumnSays) {
 }
 
 TEST(OperatorTableTest, AttributesOfOldOpsetsMayBeReadInAll) {
-  const OperatorSpec& clip = *FindFallbackOperator("", "Clip");
+  const OperatorSpec& clip = *FindInterpretedOperator("", "Clip");
   EXPECT_TRUE(HasAttribute(clip, "min", 10));
   EXPECT_FALSE(HasAttribute(clip, "min", 17));
   EXPECT_TRUE(HasAttribute(clip, "min", 0));
@@ -97,17 +97,18 @@ TEST(OperatorTableTest, SequencesInterpretWhatTheColumnSays) {
 TEST(OperatorTableTest, TheFallbackHasAFunctionForEachOfItsRows) {
   std::set<std::string_view> runs;
   for (const OnnxOperator& row : OnnxOperators()) {
-    if (!row.fallback.Runs()) continue;
-    EXPECT_NE(fallback::FindFunction(row.spec.op), nullptr) << row.spec.op;
-    EXPECT_TRUE(row.fallback.last_opset == 0 || row.fallback.last_opset >= row.fallback.first_opset) << row.spec.op;
-    EXPECT_LE(row.fallback.first_opset, fallback::kLastOpset) << row.spec.op;
+    if (!row.interpreter.Runs()) continue;
+    EXPECT_NE(interpreter::FindFunction(row.spec.op), nullptr) << row.spec.op;
+    EXPECT_TRUE(row.interpreter.last_opset == 0 || row.interpreter.last_opset >= row.interpreter.first_opset)
+        << row.spec.op;
+    EXPECT_LE(row.interpreter.first_opset, interpreter::kLastOpset) << row.spec.op;
     EXPECT_TRUE(runs.insert(row.spec.op).second) << row.spec.op;  // whatever its domain
   }
-  for (const fallback::OperatorFunction& function : fallback::OperatorFunctions()) {
+  for (const interpreter::OperatorFunction& function : interpreter::OperatorFunctions()) {
     EXPECT_TRUE(runs.contains(function.op)) << function.op;
   }
-  EXPECT_EQ(fallback::OperatorFunctions().size(), runs.size());
-  EXPECT_EQ(fallback::FindFunction("Zzz"), nullptr);
+  EXPECT_EQ(interpreter::OperatorFunctions().size(), runs.size());
+  EXPECT_EQ(interpreter::FindFunction("Zzz"), nullptr);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ const char* TextOf(SequenceUse use) {
   return "";
 }
 
-std::string TextOf(const FallbackUse& use, bool is_expanded) {
+std::string TextOf(const InterpreterUse& use, bool is_expanded) {
   if (!use.Runs()) return is_expanded ? "written out" : "";
   const std::string first = "opset " + std::to_string(use.first_opset);
   return use.last_opset == 0 ? "from " + first : first + " to " + std::to_string(use.last_opset);
@@ -62,11 +62,11 @@ std::string AttributesText(const OperatorSpec& spec) {
 }
 
 std::string Table() {
-  std::string table = "| operator | plan | encoders | fallback | attributes |\n|---|---|---|---|---|\n";
+  std::string table = "| operator | plan | encoders | interpreter | attributes |\n|---|---|---|---|---|\n";
   for (const OnnxOperator& row : OnnxOperators()) {
     const std::string domain = row.spec.domain.empty() ? "" : std::string(row.spec.domain) + ".";
     table += "| " + domain + std::string(row.spec.op) + " | " + TextOf(row.plan) + " | " + TextOf(row.sequences) +
-             " | " + TextOf(row.fallback, row.is_expanded) + " | " + AttributesText(row.spec) + " |\n";
+             " | " + TextOf(row.interpreter, row.is_expanded) + " | " + AttributesText(row.spec) + " |\n";
   }
   return table;
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "model_loader/fallback/load.h"
 #include "model_loader/graph/operator_table.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 
 namespace swizzle {
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Graph GraphOf(const OnnxBuilder& builder) {
-  return (*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())))->graph();
+  return (*interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes())))->graph();
 }
 bool Follow(const OnnxBuilder& builder) { return ShapesFollowShapes(GraphOf(builder)); }
 

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/packed/packed_graph.h"
 #include "model_loader/packed/packed_writer.h"
@@ -67,8 +67,8 @@ TEST(LoaderTest, WhatIsParsedServesTheNextReading) {
   const OnnxSource source = OnnxSource::OfFile(file);
   EXPECT_THAT(ReadOnnx(source), IsError(StatusCode::kUnimplemented, "Det"));
   std::filesystem::remove(file);
-  EXPECT_THAT(fallback::ReadProgram(source), IsOk()) << "it would have to be parsed again";
-  EXPECT_THAT(fallback::ReadProgram(source), IsError(StatusCode::kNotFound, "no such file"))
+  EXPECT_THAT(interpreter::ReadProgram(source), IsOk()) << "it would have to be parsed again";
+  EXPECT_THAT(interpreter::ReadProgram(source), IsError(StatusCode::kNotFound, "no such file"))
       << "its elements were taken";
 }
 

@@ -20,8 +20,8 @@ using swizzle::testing::Weights;
 
 class DeviceProgramTest : public OnDeviceTest {};
 
-std::shared_ptr<const fallback::Program> Read(const OnnxBuilder& builder) {
-  return *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+std::shared_ptr<const interpreter::Program> Read(const OnnxBuilder& builder) {
+  return *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
 }
 
 // x [batch, length, 8] -> a layer, what no plan takes, a layer.
@@ -75,11 +75,11 @@ TEST_F(DeviceProgramTest, LargeBatchesAreFilledUp) {
 }
 
 // Runs views' rows as so many pieces of memory that the device reads.
-StatusOr<std::vector<fallback::Array>> RunInPieces(fallback::ProgramRunner& runner, std::span<const TensorView> views,
-                                                   int64_t rows_of_a_piece) {
-  std::vector<fallback::TensorPieces> inputs;
+StatusOr<std::vector<interpreter::Array>> RunInPieces(interpreter::ProgramRunner& runner,
+                                                      std::span<const TensorView> views, int64_t rows_of_a_piece) {
+  std::vector<interpreter::TensorPieces> inputs;
   for (const TensorView& view : views) {
-    fallback::TensorPieces& input = inputs.emplace_back(view.dtype, view.shape);
+    interpreter::TensorPieces& input = inputs.emplace_back(view.dtype, view.shape);
     input.is_pinned = true;
     const size_t row = view.bytes.size() / static_cast<size_t>(view.shape[0]);
     for (int64_t first = 0; first < view.shape[0]; first += rows_of_a_piece) {

@@ -1,7 +1,7 @@
 // What moves elements on a device, in any order with what computes there.
 #include <gtest/gtest.h>
 
-#include "tests/model_loader/fallback/random_moves.h"
+#include "tests/model_loader/interpreter/values/random_moves.h"
 #include "tests/model_loader/offload/on_device.h"
 
 namespace swizzle::offload {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/kernels/fake_device.h"
 #include "tests/support/onnx_builder.h"
@@ -41,10 +41,10 @@ inline std::vector<std::byte> Drawn(DType dtype, const Shape& shape, int seed) {
 
 class OnDeviceTest : public ::testing::Test {
  protected:
-  using Outputs = StatusOr<std::vector<fallback::Array>>;
+  using Outputs = StatusOr<std::vector<interpreter::Array>>;
 
   void Plan(const OnnxBuilder& builder, Precision precision = Precision::kFloat32) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     const PlanOptions options{.threads = 1, .precision = precision, .tuning_budget = absl::ZeroDuration()};
     regional_ = regions::PlanRegions(program_, {*host_, &device_, &device_.functions()}, options);
     ASSERT_NE(regional_.on_device, nullptr) << regional_.not_on_device << regional_.unplanned;
@@ -80,12 +80,12 @@ class OnDeviceTest : public ::testing::Test {
 
   const std::unique_ptr<Backend> host_ = NewCpuBackend();
   FakeDevice device_;
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
   regions::RegionalProgram regional_;
-  std::unique_ptr<fallback::ProgramRunner> runner_;
+  std::unique_ptr<interpreter::ProgramRunner> runner_;
 
  private:
-  static void ExpectNear(const fallback::Array& expected, const fallback::Array& actual, double tolerance) {
+  static void ExpectNear(const interpreter::Array& expected, const interpreter::Array& actual, double tolerance) {
     ASSERT_EQ(actual.shape, expected.shape);
     ASSERT_EQ(actual.dtype, expected.dtype);
     if (expected.dtype != DType::kFloat32) {

@@ -5,14 +5,14 @@
 
 #include <numeric>
 
-#include "tests/model_loader/fallback/run_node.h"
+#include "tests/model_loader/interpreter/operators/run_node.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
-using fallback::Execute;
-using fallback::Values;
+using interpreter::Execute;
+using interpreter::Values;
 using ::testing::FloatNear;
 using testing::IsError;
 using testing::IsOk;

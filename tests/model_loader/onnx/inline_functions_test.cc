@@ -46,7 +46,7 @@ OnnxBuilder Calling(const std::string& name, const std::map<std::string, Attribu
 StatusOr<std::string> Inlined(const OnnxBuilder& builder) {
   ReadOptions options;
   options.any_inputs = true;
-  options.find_operator = FindFallbackOperator;
+  options.find_operator = FindInterpretedOperator;
   SWIZZLE_ASSIGN_OR_RETURN(const Graph graph, ReadOnnx(builder.Bytes(), options));
   std::string text;
   for (const Node& node : graph.nodes) {

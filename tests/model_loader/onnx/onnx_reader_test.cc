@@ -106,7 +106,7 @@ TEST(OnnxReaderTest, TakesWhatIsKnownOfPortsThatTheFileDoesNotDeclare) {
   ASSERT_THAT(planned, IsOk());
   EXPECT_EQ(planned->ShapeOf(planned->inputs[0]), (Shape{-1, 2, 4, 4}));
   options.any_inputs = true;
-  options.find_operator = FindFallbackOperator;
+  options.find_operator = FindInterpretedOperator;
   builder.graph().mutable_input(0)->clear_type();
   const auto any = ReadOnnx(builder.Bytes(), options);
   ASSERT_THAT(any, IsOk());

@@ -29,7 +29,7 @@ output "y" = %y
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   FallbackModel model;
-  model.program = *fallback::Program::Make(*std::move(graph));
+  model.program = *interpreter::Program::Make(*std::move(graph));
   model.reason = "Tan is none";
   const regions::RegionalProgram regional =
       regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
@@ -76,7 +76,7 @@ output "g" = %g
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   FallbackModel model;
-  model.program = *fallback::Program::Make(*std::move(graph));
+  model.program = *interpreter::Program::Make(*std::move(graph));
   const regions::RegionalProgram regional =
       regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
   EXPECT_EQ(ScheduleText(regional), R"(

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -13,7 +13,7 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
@@ -29,7 +29,7 @@ std::vector<float> Drawn(int64_t count, int64_t step) {
 class AttentionTest : public ::testing::Test {
  protected:
   // The first output for these inputs, of the program as it is or of its regions.
-  StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes,
+  StatusOr<Array> Run(const interpreter::Program& program, const std::vector<Shape>& shapes,
                       const std::vector<std::vector<float>>& inputs) {
     std::vector<TensorView> views;
     for (size_t i = 0; i < shapes.size(); ++i) {
@@ -41,7 +41,7 @@ class AttentionTest : public ::testing::Test {
   }
 
   RegionalProgram Plan(const OnnxBuilder& builder) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     return PlanRegions(program_, *backend_, {.threads = 2, .tuning_budget = absl::ZeroDuration()});
   }
 
@@ -57,7 +57,7 @@ class AttentionTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 // x -> queries q, keys k, of which kt is the transpose, and values v, [batch, heads, tokens, channels].

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -65,11 +65,11 @@ OnnxBuilder MixedLayers(onnx::TensorProto::DataType zeros, const std::string& fu
 class ByteBordersTest : public ::testing::Test {
  protected:
   RegionalProgram Plan(const OnnxBuilder& builder) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     return PlanRegions(program_, *backend_, {.threads = 2, .tuning_budget = absl::ZeroDuration()});
   }
 
-  std::vector<float> Run(const fallback::Program& program, int64_t rows) {
+  std::vector<float> Run(const interpreter::Program& program, int64_t rows) {
     std::vector<float> drawn(static_cast<size_t>(rows * kTokens * 8));
     for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(static_cast<int>(i * 7 % 23) - 11) / 8;
     const TensorView view{DType::kFloat32, {rows, kTokens, 8}, std::as_bytes(std::span(drawn))};
@@ -103,7 +103,7 @@ class ByteBordersTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 TEST_F(ByteBordersTest, WhatOneRegionRoundsAnotherReadsAsBytes) {

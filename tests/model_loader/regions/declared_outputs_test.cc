@@ -15,17 +15,18 @@ using swizzle::testing::IsError;
 class DeclaredOutputsTest : public ::testing::Test {
  protected:
   // One node that reads x, and an output y that is declared as given.
-  StatusOr<std::shared_ptr<const fallback::Program>> TryDeclared(const char* op, Shape x, const GraphOutput& as = {}) {
+  StatusOr<std::shared_ptr<const interpreter::Program>> TryDeclared(const char* op, Shape x,
+                                                                    const GraphOutput& as = {}) {
     Graph graph;
     graph.opset = 17;
     graph.inputs = {graph.AddValue({"x", DType::kFloat32, std::move(x), std::nullopt})};
     const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
     graph.nodes.push_back({op, "", "node", graph.inputs, {y}, {}});
     graph.outputs.push_back({"y", y, as.dtype, as.shape});
-    return WithDeclaredOutputs(*fallback::Program::Make(std::move(graph)), *backend_, 1);
+    return WithDeclaredOutputs(*interpreter::Program::Make(std::move(graph)), *backend_, 1);
   }
 
-  std::shared_ptr<const fallback::Program> Declared(const char* op, Shape x, const GraphOutput& as = {}) {
+  std::shared_ptr<const interpreter::Program> Declared(const char* op, Shape x, const GraphOutput& as = {}) {
     return *TryDeclared(op, std::move(x), as);
   }
 
@@ -33,7 +34,7 @@ class DeclaredOutputsTest : public ::testing::Test {
 };
 
 TEST_F(DeclaredOutputsTest, AreAsRunsShowThem) {
-  const fallback::Port y = Declared("Neg", {-1, -1, 8})->outputs()[0];
+  const interpreter::Port y = Declared("Neg", {-1, -1, 8})->outputs()[0];
   EXPECT_EQ(y.name, "y");
   EXPECT_EQ(y.dtype, DType::kFloat32);
   EXPECT_EQ(y.shape, (Shape{-1, -1, 8}));
@@ -46,13 +47,13 @@ TEST_F(DeclaredOutputsTest, AreOfTheTypeThatRunsMake) {
 }
 
 TEST_F(DeclaredOutputsTest, AreFreeWhereShapesGoByElements) {
-  const fallback::Port y = Declared("NonZero", {2, 3})->outputs()[0];
+  const interpreter::Port y = Declared("NonZero", {2, 3})->outputs()[0];
   EXPECT_EQ(y.dtype, DType::kInt64);
   EXPECT_EQ(y.shape, (Shape{-1, -1}));
 }
 
 TEST_F(DeclaredOutputsTest, StayAsTheyWereDeclared) {
-  const fallback::Port y = Declared("Neg", {-1, 8}, {"", 0, DType::kFloat32, Shape{-1, -1}})->outputs()[0];
+  const interpreter::Port y = Declared("Neg", {-1, 8}, {"", 0, DType::kFloat32, Shape{-1, -1}})->outputs()[0];
   EXPECT_EQ(y.shape, (Shape{-1, -1}));
 }
 

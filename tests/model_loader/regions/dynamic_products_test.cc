@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -118,7 +118,7 @@ class DynamicProductsTest : public ::testing::TestWithParam<Spelling> {
     return x;
   }
 
-  std::vector<float> Run(const fallback::Program& program, const Shape& shape, std::span<const float> x) {
+  std::vector<float> Run(const interpreter::Program& program, const Shape& shape, std::span<const float> x) {
     const std::vector<TensorView> inputs = {{DType::kFloat32, shape, std::as_bytes(x)}};
     const auto stream = backend_->NewStream(2);
     EXPECT_TRUE(stream.ok());
@@ -132,7 +132,7 @@ class DynamicProductsTest : public ::testing::TestWithParam<Spelling> {
 };
 
 TEST_P(DynamicProductsTest, AreLayersOfWholeNumbersThatKeepRequestsApart) {
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(GetParam().make().Bytes()));
+  const auto program = interpreter::ReadProgram(std::span<const std::byte>(GetParam().make().Bytes()));
   ASSERT_THAT(program, IsOk());
   EXPECT_TRUE((*program)->rows_are_independent()) << (*program)->batch_obstacle().value_or("");
   const auto regional = PlanRegions(*program, *backend_, {.threads = 2, .tuning_budget = absl::ZeroDuration()});
@@ -182,7 +182,7 @@ TEST(DynamicConvolutionTest, IsALayerOfARegion) {
       .Node("Mul", {"c", "p"}, {"m"});
   builder.Node("Sin", {"m"}, {"y"});
   const std::vector<std::byte> model = WithOutput(builder, {-1, 8, -1, -1}).Bytes();
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(model));
+  const auto program = interpreter::ReadProgram(std::span<const std::byte>(model));
   ASSERT_THAT(program, IsOk());
   EXPECT_TRUE((*program)->rows_are_independent());
   const auto backend = NewCpuBackend();

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/survey.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -22,7 +22,7 @@ constexpr auto kHopeless = StatusCode::kFailedPrecondition;
 class FreeSizesTest : public ::testing::Test {
  protected:
   StatusOr<Survey> SurveyOf(const OnnxBuilder& builder, const SampleShapes& samples = {}) {
-    SWIZZLE_ASSIGN_OR_RETURN(program_, fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())));
+    SWIZZLE_ASSIGN_OR_RETURN(program_, interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes())));
     SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend_->NewStream(1));
     return SurveyProgram(*program_, *stream, {}, samples);
   }
@@ -35,7 +35,7 @@ class FreeSizesTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 void Name(OnnxBuilder& builder, int input, int axis, const std::string& name) {
@@ -52,7 +52,7 @@ TEST_F(FreeSizesTest, DimensionsOfOneNameAreOne) {
   Name(builder, 2, 0, "edges");
   Name(builder, 3, 0, "None");
   Name(builder, 3, 1, "None");
-  const auto program = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  const auto program = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
   const std::vector<FreeDimension> dimensions = FreeDimensionsOf(program->inputs());
   ASSERT_EQ(dimensions.size(), 4u);
   EXPECT_EQ(dimensions[0].name, "nodes");

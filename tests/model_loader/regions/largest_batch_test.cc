@@ -19,7 +19,7 @@ Network From(int64_t inputs, int64_t outputs, DType dtype = DType::kFloat32) {
 }
 
 TEST(LargestBatchTest, CachesHoldSomeOfItOnTheHost) {
-  constexpr auto kHost = fallback::Place::kHost;
+  constexpr auto kHost = interpreter::Place::kHost;
   EXPECT_EQ(LargestBatch(From(8, 10), Form::kVectors, kHost), kMostRows);
   EXPECT_EQ(LargestBatch(From(8, 10), Form::kImages, kHost), 64);
   EXPECT_EQ(LargestBatch(From(350'000, 10), Form::kImages, kHost), 2);
@@ -27,7 +27,7 @@ TEST(LargestBatchTest, CachesHoldSomeOfItOnTheHost) {
 }
 
 TEST(LargestBatchTest, PowersOfTwoFillADevice) {
-  constexpr auto kDevice = fallback::Place::kDevice;
+  constexpr auto kDevice = interpreter::Place::kDevice;
   EXPECT_EQ(LargestBatch(From(8, 10), Form::kVectors, kDevice), 65536);
   EXPECT_EQ(LargestBatch(From(8, 10), Form::kImages, kDevice), 64);
   EXPECT_EQ(LargestBatch(From(2'000'000, 10), Form::kImages, kDevice), 32);
@@ -35,7 +35,7 @@ TEST(LargestBatchTest, PowersOfTwoFillADevice) {
 
 // Of images of which a device takes one at a time.
 TEST(LargestBatchTest, PartsBeginWhereADeviceReadsPacks) {
-  constexpr auto kDevice = fallback::Place::kDevice;
+  constexpr auto kDevice = interpreter::Place::kDevice;
   EXPECT_EQ(LargestBatch(From(70'000'000, 12), Form::kImages, kDevice), 1);
   EXPECT_EQ(LargestBatch(From(70'000'000, 10), Form::kImages, kDevice), 2);
   EXPECT_EQ(LargestBatch(From(70'000'000, 9), Form::kImages, kDevice), 4);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -16,7 +16,7 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
@@ -32,13 +32,13 @@ std::vector<float> Drawn(int64_t count, int seed, float one_in = 16) {
 class LikenessTest : public ::testing::Test {
  protected:
   RegionalProgram Plan(const OnnxBuilder& builder) {
-    auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    auto program = interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     EXPECT_THAT(program, IsOk());
     program_ = *program;
     return PlanRegions(program_, *backend_, {.threads = 2, .tuning_budget = absl::ZeroDuration()});
   }
 
-  std::vector<float> Run(const fallback::Program& program, const Shape& shape) {
+  std::vector<float> Run(const interpreter::Program& program, const Shape& shape) {
     const std::vector<float> x = Drawn(*ElementCount(shape), 5);
     const std::vector<TensorView> inputs = {{DType::kFloat32, shape, std::as_bytes(std::span(x))}};
     const auto stream = backend_->NewStream(2);
@@ -56,7 +56,7 @@ class LikenessTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 // x [batch, size] -> so many steps of a layer and what no region takes; steps share what `weight_of` names.

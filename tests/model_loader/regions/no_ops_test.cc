@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/model_loader/offload/on_device.h"
 
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::Drawn;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
@@ -192,7 +192,7 @@ class NoOpsTest : public ::testing::Test {
     EXPECT_EQ(regional.regions.size(), Plan(without).regions.size()) << regional.program->OperatorCounts();
     EXPECT_EQ(regional.interpreted_nodes(), 0u) << regional.program->OperatorCounts();
     const auto as_written =
-        *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll);
+        *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, interpreter::Nodes::kAll);
     for (const Shape& shape : shapes) {
       const Array expected = Run(*as_written, shape), actual = Run(*regional.program, shape);
       ASSERT_EQ(actual.shape, expected.shape);
@@ -205,9 +205,9 @@ class NoOpsTest : public ::testing::Test {
  private:
   RegionalProgram Plan(const OnnxBuilder& builder) {
     const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
-    return PlanRegions(*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())), *backend_, options);
+    return PlanRegions(*interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes())), *backend_, options);
   }
-  Array Run(const fallback::Program& program, const Shape& shape) {
+  Array Run(const interpreter::Program& program, const Shape& shape) {
     const std::vector<std::byte> bytes = Drawn(DType::kFloat32, shape, 3);
     const TensorView view{DType::kFloat32, shape, bytes};
     const auto stream = *backend_->NewStream(1);
@@ -236,7 +236,7 @@ TEST_F(NoOpsTest, CutNoEncoderOfSequencesOfAnyLength) {
 // No plan takes convolutions over lines: without no-ops, too, they are interpreted, and no node more is.
 TEST_F(NoOpsTest, AreNoNodesOfConvolutionsOverLines) {
   const auto nodes = [](const OnnxBuilder& builder) {
-    return (*fallback::ReadProgram(std::span<const std::byte>(builder.Bytes())))->interpreted_nodes();
+    return (*interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes())))->interpreted_nodes();
   };
   for (const NoOp& no_op : NoOpsOfAny()) {
     EXPECT_EQ(nodes(Detector(1, Behind(no_op))), nodes(Detector(1, AsItIs))) << no_op.name;
@@ -247,7 +247,7 @@ TEST_F(NoOpsTest, OutputsKeepTheirNamesAndTypes) {
   OnnxBuilder builder;
   builder.Input("x", {-1, -1}).Node("Identity", {"x"}, {"same"}).Node("Relu", {"x"}, {"r"});
   builder.Node("Identity", {"r"}, {"twice"}).Output("same").Output("r").Output("twice");
-  const auto program = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  const auto program = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
   ASSERT_EQ(program->outputs().size(), 3u);
   EXPECT_EQ(program->outputs()[0].name, "same");
   EXPECT_EQ(program->outputs()[2].name, "twice");

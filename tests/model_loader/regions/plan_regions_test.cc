@@ -8,7 +8,7 @@
 #include <map>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/counting_gate.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -16,21 +16,21 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
 class PlanRegionsTest : public ::testing::Test {
  protected:
   RegionalProgram Plan(const OnnxBuilder& builder) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     const PlanOptions options{.threads = 2, .tuning_budget = absl::ZeroDuration()};
     return PlanRegions(program_, *backend_, options);
   }
 
   // The first output for inputs that count up in small steps.
-  StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes,
-                      const fallback::Limits& limits = {}, StepGate* gate = nullptr) {
+  StatusOr<Array> Run(const interpreter::Program& program, const std::vector<Shape>& shapes,
+                      const interpreter::Limits& limits = {}, StepGate* gate = nullptr) {
     std::vector<std::vector<float>> elements;
     std::vector<TensorView> views;
     for (const Shape& shape : shapes) {
@@ -59,7 +59,7 @@ class PlanRegionsTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 std::vector<float> Weights(int64_t count) {
@@ -286,7 +286,7 @@ TEST_F(PlanRegionsTest, AProgramWithoutWeightsStaysAsItIs) {
   const RegionalProgram regional = Plan(builder);
   EXPECT_TRUE(regional.regions.empty());
   EXPECT_FALSE(regional.unplanned.empty());
-  EXPECT_EQ(regional.HowItRuns(), "on the fallback executor, unoptimised");
+  EXPECT_EQ(regional.HowItRuns(), "on the interpreter, unoptimised");
   EXPECT_EQ(regional.program, program_);
 }
 

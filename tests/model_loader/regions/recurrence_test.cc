@@ -8,7 +8,7 @@
 #include <map>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/counting_gate.h"
 #include "tests/support/onnx_builder.h"
@@ -17,7 +17,7 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 using Attributes = std::map<std::string, Attribute>;
@@ -50,13 +50,13 @@ OnnxBuilder Network(const std::string& op, int64_t gates, int64_t units, int of,
 class RecurrenceTest : public ::testing::Test {
  protected:
   RegionalProgram Plan(const OnnxBuilder& builder, int threads, absl::Duration budget = {}) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     const PlanOptions options{.threads = threads, .tuning_budget = budget};
     return PlanRegions(program_, *backend_, options);
   }
 
-  StatusOr<std::vector<Array>> Run(const fallback::Program& program, const Shape& shape, int threads,
-                                   const fallback::Limits& limits = {}, StepGate* gate = nullptr) {
+  StatusOr<std::vector<Array>> Run(const interpreter::Program& program, const Shape& shape, int threads,
+                                   const interpreter::Limits& limits = {}, StepGate* gate = nullptr) {
     const std::vector<float> x = Drawn(*ElementCount(shape), 1, 2.0f);
     const TensorView view{DType::kFloat32, shape, std::as_bytes(std::span(x))};
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(threads));
@@ -77,7 +77,7 @@ class RecurrenceTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 // Of vectors that end with a step's units and of others, by threads of their own and together.
@@ -140,7 +140,7 @@ TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
     for (const int threads : {1, 2}) {
       const RegionalProgram regional =
           Plan(Network("LSTM", 4, units, 1, {{"direction", std::string(direction)}}), threads);
-      for (const fallback::Program* program : {program_.get(), regional.program.get()}) {
+      for (const interpreter::Program* program : {program_.get(), regional.program.get()}) {
         SCOPED_TRACE(::testing::Message() << units << " units, " << threads << " threads, "
                                           << (program == program_.get() ? "interpreted" : "planned"));
         swizzle::testing::CountingGate gate;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
@@ -23,13 +23,13 @@ class RegionTimesTest : public ::testing::Test {
     builder.Input("x", {-1, -1, 8}).Floats("w", {8, 24}, std::vector<float>(192, 0.25f));
     builder.Floats("v", {24, 8}, std::vector<float>(192, 0.5f)).Node("MatMul", {"x", "w"}, {"a"});
     builder.Node("Tan", {"a"}, {"b"}).Node("Tan", {"b"}, {"c"}).Node("MatMul", {"c", "v"}, {"y"}).Output("y");
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     regional_ = PlanRegions(program_, *backend_, {.threads = 1, .tuning_budget = {}});
     times_ = TimeRegions(regional_, **backend_->NewStream(1));
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
   RegionalProgram regional_;
   StatusOr<RegionTimes> times_ = RegionTimes();
 };

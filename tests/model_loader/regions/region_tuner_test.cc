@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
@@ -45,12 +45,12 @@ class StoppedGate final : public MeasureGate {
 };
 
 // Two layers on vectors, with an operator between them that no plan takes.
-std::shared_ptr<const fallback::Program> TwoLayers() {
+std::shared_ptr<const interpreter::Program> TwoLayers() {
   OnnxBuilder builder;
   builder.Input("x", {-1, 8}).Floats("w", {8, 24}, std::vector<float>(192, 0.25f));
   builder.Floats("v", {24, 8}, std::vector<float>(192, 0.5f)).Node("MatMul", {"x", "w"}, {"a"});
   builder.Node("Tan", {"a"}, {"b"}).Node("MatMul", {"b", "v"}, {"y"}).Output("y");
-  return *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+  return *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
 }
 
 class RegionTunerTest : public ::testing::Test {

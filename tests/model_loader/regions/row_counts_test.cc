@@ -36,7 +36,7 @@ class RowCountsTest : public OnDeviceTest {
     runner_.swap(on_host_runner_);
   }
 
-  std::unique_ptr<fallback::ProgramRunner> on_host_runner_;
+  std::unique_ptr<interpreter::ProgramRunner> on_host_runner_;
 };
 
 TEST_F(RowCountsTest, OnesAreRepeated) {

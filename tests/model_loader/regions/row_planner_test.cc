@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/regions/plan_regions.h"
 #include "tests/support/counting_backend.h"
 #include "tests/support/onnx_builder.h"
@@ -18,7 +18,7 @@
 namespace swizzle::regions {
 namespace {
 
-using fallback::Array;
+using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
@@ -31,7 +31,7 @@ std::vector<float> Weights(int64_t count) {
 class RowPlannerTest : public ::testing::Test {
  protected:
   RegionalProgram Plan(const OnnxBuilder& builder) {
-    program_ = *fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()));
+    program_ = *interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()));
     const PlanOptions options{.threads = 2, .tuning_budget = absl::ZeroDuration()};
     RegionalProgram planned = PlanRegions(program_, backend_, options);
     stream_ = *backend_.NewStream(2);
@@ -39,7 +39,7 @@ class RowPlannerTest : public ::testing::Test {
     return planned;
   }
 
-  StatusOr<Array> Run(const fallback::Program& program, const std::vector<Shape>& shapes) {
+  StatusOr<Array> Run(const interpreter::Program& program, const std::vector<Shape>& shapes) {
     std::vector<std::vector<float>> elements;
     std::vector<TensorView> views;
     for (const Shape& shape : shapes) {
@@ -67,7 +67,7 @@ class RowPlannerTest : public ::testing::Test {
 
   swizzle::testing::CountingBackend backend_;
   std::unique_ptr<Stream> stream_;
-  std::shared_ptr<const fallback::Program> program_;
+  std::shared_ptr<const interpreter::Program> program_;
 };
 
 // A detector's neck: windows, pools, a squeeze and excitation, planes that are made larger and joined.

@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "model_loader/fallback/load.h"
 #include "model_loader/graph/operator_table.h"
+#include "model_loader/interpreter/run/load.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "tests/support/safetensors_builder.h"
@@ -29,7 +29,7 @@ using testing::WriteBytes;
 
 constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
-const CheckpointOptions kAnyOperator = {.find_operator = FindFallbackOperator};
+const CheckpointOptions kAnyOperator = {.find_operator = FindInterpretedOperator};
 
 fs::path Shipped(const std::string& name) { return fs::path(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints") / name; }
 
@@ -46,15 +46,15 @@ TensorMap TensorsOf(const std::string& name) {
 }
 
 // What a program makes of the inputs among `expected`, by name.
-StatusOr<TensorMap> Run(const fallback::Program& program, const TensorMap& expected) {
+StatusOr<TensorMap> Run(const interpreter::Program& program, const TensorMap& expected) {
   std::vector<TensorView> inputs;
-  for (const fallback::Port& port : program.inputs()) {
+  for (const interpreter::Port& port : program.inputs()) {
     const Tensor& tensor = expected.at(port.name);
     inputs.push_back({tensor.dtype, tensor.shape, tensor.bytes});
   }
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(1));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<fallback::Array> outputs, program.Run(inputs, *stream));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<interpreter::Array> outputs, program.Run(inputs, *stream));
   TensorMap result;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto bytes = outputs[i].AsBytes();
@@ -72,10 +72,10 @@ double LargestDifference(const Tensor& a, const Tensor& b) {
   return difference / magnitude;
 }
 
-// How far the fallback executor may be off. Where tokens have scales of their own, it has one for all (bert_graph.h).
+// How far the interpreter may be off. Where tokens have scales of their own, it has one for all (bert_graph.h).
 double ToleranceOf(std::string_view name) { return name == "bert_int8_bitmask" ? 0.05 : 1e-5; }
 
-void ExpectAsExpected(const fallback::Program& program, const TensorMap& expected, double tolerance) {
+void ExpectAsExpected(const interpreter::Program& program, const TensorMap& expected, double tolerance) {
   const auto outputs = Run(program, expected);
   ASSERT_THAT(outputs, IsOk());
   EXPECT_EQ(outputs->size() + program.inputs().size(), expected.size());
@@ -97,7 +97,7 @@ class ShippedCheckpointTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(ShippedCheckpointTest, AnswersAsItsAuthorsModel) {
-  const auto program = fallback::ReadProgram(Shipped(GetParam()));
+  const auto program = interpreter::ReadProgram(Shipped(GetParam()));
   ASSERT_THAT(program, IsOk());
   ExpectAsExpected(**program, Expected(), ToleranceOf(GetParam()));
 }
@@ -127,10 +127,10 @@ TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
   for (int shard : {0, 1}) WriteBytes(folder / Concat(shard, ".safetensors"), FormatSafetensors(shards[shard]));
   std::ofstream(folder / "model.safetensors.index.json") << R"({"weight_map":{)" << map << "}}";
   std::ofstream(folder / "config.json") << ConfigOf(GetParam());
-  const auto program = fallback::ReadProgram(folder.path());
+  const auto program = interpreter::ReadProgram(folder.path());
   ASSERT_THAT(program, IsOk());
   ExpectAsExpected(**program, Expected(), ToleranceOf(GetParam()));
-  EXPECT_THAT(fallback::ReadProgram(folder / "model.safetensors.index.json"), IsOk());
+  EXPECT_THAT(interpreter::ReadProgram(folder / "model.safetensors.index.json"), IsOk());
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest,
@@ -284,7 +284,7 @@ TEST(Checkpoint, EveryActivationRuns) {
       if (value == inner || value == outer) graph->outputs.push_back({value, static_cast<int>(i)});
     }
     ASSERT_EQ(graph->outputs.size(), 2u);
-    const auto program = fallback::Program::Make(*std::move(graph));
+    const auto program = interpreter::Program::Make(*std::move(graph));
     ASSERT_THAT(program, IsOk()) << name;
     const auto outputs = swizzle::Run(**program, expected);
     ASSERT_THAT(outputs, IsOk()) << name;
@@ -311,7 +311,7 @@ TEST(Checkpoint, LeavesOutHeadsForTasksAndAnAbsentPooler) {
 
 TEST(Checkpoint, RefusesOperatorsThatNobodyRuns) {
   const auto none = [](std::string_view, std::string_view op) -> const OperatorSpec* {
-    return op == "Erf" ? nullptr : FindFallbackOperator("", op);
+    return op == "Erf" ? nullptr : FindInterpretedOperator("", op);
   };
   EXPECT_THAT(
       MakeCheckpointGraph(ConfigOf("bert"), TensorsOf("bert"), {.find_operator = none}),

@@ -238,7 +238,7 @@ TEST(BatchClaims, EmptyListsMayBeOfAnyShape) {
     OnnxBuilder builder;
     builder.Input("x", {-1, 4}).Int64s("empty", shape, {}).Int64s("zero", {1}, {0}).Int64s("one", {1}, {1});
     builder.Node(op, inputs, {"u"}).Node("Relu", {"x"}, {"y"}).Output("y");
-    return fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll).ok();
+    return interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, interpreter::Nodes::kAll).ok();
   };
   constexpr int64_t kLong = int64_t{1} << 31;
   EXPECT_FALSE(loads("Slice", {"empty", "zero", "one"}, {0, kLong, kLong - 1})) << "it is too large, once it is read";

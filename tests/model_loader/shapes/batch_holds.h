@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/status_matchers.h"
 
@@ -25,7 +25,8 @@ inline bool Holds(OnnxBuilder& builder, const Shape& output) {
     auto& added = *shape.add_dim();
     if (dimension != -1) added.set_dim_value(dimension);
   }
-  const auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll);
+  const auto program =
+      interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, interpreter::Nodes::kAll);
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() && (*program)->rows_are_independent();
 }

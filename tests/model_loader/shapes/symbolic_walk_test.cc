@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "model_loader/fallback/load.h"
+#include "model_loader/interpreter/run/load.h"
 #include "tests/support/onnx_builder.h"
 
 namespace swizzle {
@@ -18,7 +18,8 @@ class SymbolicWalkTest : public ::testing::Test {
   // "[1*s0,3]" of the value; "?" where not even its rank is known.
   std::string ShapeOf(OnnxBuilder builder, const std::string& name) {
     builder.Output(name);
-    const auto program = fallback::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, fallback::Nodes::kAll);
+    const auto program =
+        interpreter::ReadProgram(std::span<const std::byte>(builder.Bytes()), {}, interpreter::Nodes::kAll);
     EXPECT_TRUE(program.ok()) << program.status();
     if (!program.ok()) return "";
     // The constants' elements are the program's: they are given back.

@@ -26,7 +26,7 @@ FallbackModel OneNode(const std::string& op, const Shape& shape) {
   const int y = graph.AddValue({"y", DType::kFloat32, std::nullopt, std::nullopt});
   graph.nodes.push_back({op, "", "node", graph.inputs, {y}, {}});
   graph.outputs.push_back({"y", y, DType::kFloat32, shape});
-  return {*fallback::Program::Make(std::move(graph)), "a reason"};
+  return {*interpreter::Program::Make(std::move(graph)), "a reason"};
 }
 
 class FallbackModelTest : public ::testing::Test {
@@ -61,15 +61,15 @@ struct Request {
 };
 
 TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
-  const auto rows = DeriveFallbackSpec(*OneNode("Neg", {-1, 2}).program);
+  const auto rows = DeriveInterpretedSpec(*OneNode("Neg", {-1, 2}).program);
   ASSERT_THAT(rows, IsOk());
   EXPECT_EQ(rows->max_batch_size, 64);
   EXPECT_EQ(rows->inputs[0].dims, Shape{2});
-  const auto of_any_length = DeriveFallbackSpec(*OneNode("Neg", {-1, -1}).program);
+  const auto of_any_length = DeriveInterpretedSpec(*OneNode("Neg", {-1, -1}).program);
   ASSERT_THAT(of_any_length, IsOk());
   EXPECT_EQ(of_any_length->max_batch_size, 64);
   EXPECT_EQ(of_any_length->inputs[0].dims, Shape{-1});
-  const auto whole = DeriveFallbackSpec(*OneNode("Neg", {2, -1}).program);
+  const auto whole = DeriveInterpretedSpec(*OneNode("Neg", {2, -1}).program);
   ASSERT_THAT(whole, IsOk());
   EXPECT_EQ(whole->max_batch_size, 0);
   EXPECT_EQ(whole->outputs[0].dims, (Shape{2, -1}));
@@ -78,7 +78,7 @@ TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
 TEST_F(FallbackModelTest, ABatchBeyondItsMemoryFailsAlone) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
   runs_.limits.max_live_bytes = 2 * 2 * 8;  // two rows going in, and coming out
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -110,8 +110,8 @@ Graph SecretSum(bool within) {
 
 TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
   for (const bool within : {false, true}) {
-    const FallbackModel model{*fallback::Program::Make(SecretSum(within)), "a reason"};
-    const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+    const FallbackModel model{*interpreter::Program::Make(SecretSum(within)), "a reason"};
+    const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
     ASSERT_THAT(served, IsOk());
     const auto session = (*served)->NewSession(Clock::Real());
     ASSERT_THAT(session, IsOk());
@@ -126,7 +126,7 @@ TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
 
 TEST_F(FallbackModelTest, GathersAndScattersABatch) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -143,7 +143,7 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
 // However many are computed at once meanwhile, which is tried.
 TEST_F(FallbackModelTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -164,7 +164,7 @@ TEST_F(FallbackModelTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
 
 TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
   const FallbackModel model = OneNode("Neg", {-1, -1});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -187,7 +187,7 @@ TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
 
 TEST_F(FallbackModelTest, OneShapeIsOneClass) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   EXPECT_EQ((*served)->BatchClass(Request({1, 2}).views), (*served)->BatchClass(Request({3, 4, 5, 6}).views));
 }
@@ -196,7 +196,7 @@ TEST_F(FallbackModelTest, OneShapeIsOneClass) {
 TEST_F(FallbackModelTest, RunsShapesAtOnceThatRanBefore) {
   runs_.turns = std::make_shared<ComputeTurns>(2);
   const FallbackModel model = OneNode("Neg", {-1, -1});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -232,7 +232,7 @@ TEST_F(FallbackModelTest, ComputesInItsTurn) {
   WatchedClock clock;
   runs_.turns = std::make_shared<ComputeTurns>(1, clock);
   const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -255,7 +255,7 @@ TEST_F(FallbackModelTest, ComputesInItsTurn) {
 
 TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
   const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveFallbackSpec(*model.program));
+  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
   ASSERT_THAT(served, IsOk());
   const auto& properties = (*served)->facts()->properties;
   EXPECT_EQ(properties.at("swizzle_fallback"), "all");
@@ -266,7 +266,7 @@ TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
 }
 
 // y = op(x * [[1, 2], [0, -1]]).
-std::shared_ptr<const fallback::Program> ProductAnd(const std::string& op) {
+std::shared_ptr<const interpreter::Program> ProductAnd(const std::string& op) {
   Graph graph;
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{-1, 2}, std::nullopt})};
@@ -277,7 +277,7 @@ std::shared_ptr<const fallback::Program> ProductAnd(const std::string& op) {
   graph.nodes.push_back({"MatMul", "", "product", {graph.inputs[0], w}, {m}, {}});
   graph.nodes.push_back({op, "", "function", {m}, {y}, {}});
   graph.outputs.push_back({"y", y, DType::kFloat32, Shape{-1, 2}});
-  return *fallback::Program::Make(std::move(graph));
+  return *interpreter::Program::Make(std::move(graph));
 }
 
 TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
@@ -291,7 +291,7 @@ TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
   }
   const int64_t weight_bytes = regionals.front().regions[0]->plan()->report().device_bytes;
   const auto served =
-      NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", std::move(regionals), *backend_, runs_);
+      NewFallbackModel(*DeriveInterpretedSpec(*program), "a reason", std::move(regionals), *backend_, runs_);
   ASSERT_THAT(served, IsOk());
   EXPECT_EQ((*served)->facts()->device_bytes, weight_bytes) << "of each device; the host has its own copy";
   EXPECT_THAT((*served)->facts()->devices, ::testing::ElementsAre("fake:0", "fake:1"));
@@ -314,7 +314,7 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   const auto program = ProductAnd("Tan");
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(program, *backend_, options);
-  const auto served = NewFallbackModel(*DeriveFallbackSpec(*program), "a reason", {regional}, *backend_, runs_);
+  const auto served = NewFallbackModel(*DeriveInterpretedSpec(*program), "a reason", {regional}, *backend_, runs_);
   ASSERT_THAT(served, IsOk());
   const std::shared_ptr<const ModelFacts> facts = (*served)->facts();
   EXPECT_EQ(facts->properties.at("swizzle_fallback"), "parts");
@@ -341,7 +341,7 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
 TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
   const FallbackModel model = OneNode("Neg", {2, -1});
   const auto refuses = [&](auto change, const std::string& message) {
-    ModelSpec spec = *DeriveFallbackSpec(*model.program);
+    ModelSpec spec = *DeriveInterpretedSpec(*model.program);
     change(spec);
     EXPECT_THAT(Make(model, std::move(spec)), IsError(StatusCode::kInvalidArgument, message));
   };
@@ -355,7 +355,7 @@ TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
 
 TEST_F(FallbackModelTest, TakesNoOtherSizesThanAreServed) {
   const FallbackModel model = OneNode("Neg", {-1, -1, 4});
-  ModelSpec spec = *DeriveFallbackSpec(*model.program);
+  ModelSpec spec = *DeriveInterpretedSpec(*model.program);
   EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, -1, 4}));
   spec.inputs[0].dims = {7, -1};
   EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, 7, 4}));
@@ -370,7 +370,7 @@ TEST_F(FallbackModelTest, RefusesWhatNoRequestCanSatisfy) {
   const FallbackModel model = OneNode("Det", {-1, 2, 3});
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend_, options);
-  EXPECT_THAT(NewFallbackModel(*DeriveFallbackSpec(*model.program), model.reason, {regional}, *backend_, runs_),
+  EXPECT_THAT(NewFallbackModel(*DeriveInterpretedSpec(*model.program), model.reason, {regional}, *backend_, runs_),
               IsError(StatusCode::kFailedPrecondition, "Det node 'node'"));
 }
 
@@ -379,7 +379,7 @@ TEST_F(FallbackModelTest, WantsDeclaredOutputs) {
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{2}, std::nullopt})};
   graph.outputs.push_back({"y", graph.inputs[0]});
-  EXPECT_THAT(DeriveFallbackSpec(**fallback::Program::Make(std::move(graph))),
+  EXPECT_THAT(DeriveInterpretedSpec(**interpreter::Program::Make(std::move(graph))),
               IsError(StatusCode::kUnimplemented, "output 'y' is declared without type or shape"));
 }
 

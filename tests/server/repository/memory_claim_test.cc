@@ -205,7 +205,7 @@ TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreTogetherThanIsLeft) {
   ModelSpec spec;
   spec.instance_count = 2;
   spec.max_batch_size = 8;
-  const fallback::RunMemory run = {10 * kMiB, 2};
+  const interpreter::RunMemory run = {10 * kMiB, 2};
   MemoryRooms rooms{{.limit = 1000 * kMiB, .requests = 100 * kMiB}};
   MemoryClaim claim(rooms, [] { return 300 * kMiB; });
   EXPECT_TRUE(*claim.FindRoom(spec, run));
@@ -242,7 +242,7 @@ TEST(RegionsClaim, RunsOfAllModelsTakeNoMoreThanTheyMay) {
   ModelSpec spec;
   spec.instance_count = 1;
   spec.max_batch_size = 8;
-  const fallback::RunMemory run = {10 * kMiB, 2};
+  const interpreter::RunMemory run = {10 * kMiB, 2};
   for (const int64_t memory : {int64_t{0}, 1000 * kMiB}) {
     MemoryRooms rooms{.process = {.limit = memory}, .most_of_runs = 200 * kMiB};
     MemoryClaim claim(rooms, [] { return 300 * kMiB; });
@@ -267,7 +267,7 @@ TEST(RegionsClaim, ARunMayTakeWhatTheLargestBatchTakesAndAShareOfTheRest) {
   ModelSpec spec;
   spec.instance_count = 2;
   spec.max_batch_size = 8;
-  const fallback::RunMemory run = {10 * kMiB, 2};
+  const interpreter::RunMemory run = {10 * kMiB, 2};
   MemoryRooms rooms;
   MemoryClaim claim(rooms, [] { return int64_t{0}; });
   EXPECT_TRUE(*claim.FindRoomOn(gpu, spec, run));
