@@ -157,7 +157,7 @@ class Observation {
 StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const interpreter::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice) {
-  const StatusOr<RowBatches> batches = RowBatches::Of(program, inputs, kRowsAtOnce);
+  const StatusOr<RowBatches> batches = RowBatches::Of(InterfaceOf(program), inputs, kRowsAtOnce);
   if (!batches.ok()) return Annotate(batches.status(), "calibration");
   Observation observation(program, *batches, stream, choice.progress);
   SWIZZLE_RETURN_IF_ERROR(observation.SeeRanges());

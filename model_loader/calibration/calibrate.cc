@@ -96,8 +96,9 @@ class CalibratedPruning {
   }
 
   Status Run() {
-    const StatusOr<std::vector<TensorView>> inputs = InputsAmong(run_.program, run_.inputs);
+    const StatusOr<std::vector<TensorView>> inputs = InputsAmong(run_.program.inputs(), run_.inputs);
     if (!inputs.ok()) return Annotate(inputs.status(), "calibration");
+    SWIZZLE_RETURN_IF_ERROR(Annotate(RefuseNan(run_.program.inputs(), *inputs), "calibration"));
     const auto empty = std::ranges::find_if(*inputs, [](const TensorView& input) { return input.bytes.empty(); });
     if (empty != inputs->end()) {
       const std::string& name = run_.program.inputs()[static_cast<size_t>(empty - inputs->begin())].name;

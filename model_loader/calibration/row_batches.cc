@@ -35,7 +35,7 @@ bool HasNan(const TensorView& view) {
 }
 
 // The first dimension that all inputs are declared with, -1 where that is free; nothing where they differ.
-std::optional<int64_t> DeclaredRows(const std::vector<interpreter::Port>& ports) {
+std::optional<int64_t> DeclaredRows(std::span<const interpreter::Port> ports) {
   std::optional<int64_t> rows;
   for (const interpreter::Port& port : ports) {
     if (!port.shape || port.shape->empty() || rows.value_or(port.shape->front()) != port.shape->front()) {
@@ -48,34 +48,40 @@ std::optional<int64_t> DeclaredRows(const std::vector<interpreter::Port>& ports)
 
 }  // namespace
 
-StatusOr<std::vector<TensorView>> InputsAmong(const interpreter::Program& program, const NpyArrays& arrays) {
-  for (const auto& [name, array] : arrays) {
-    const auto same = [&name = name](const interpreter::Port& port) { return port.name == name; };
-    if (std::ranges::none_of(program.inputs(), same)) {
-      return InvalidArgument("the model has no input ", QuotedName(name));
-    }
+StatusOr<std::vector<TensorView>> InputsAmong(std::span<const interpreter::Port> inputs, const NpyArrays& arrays) {
+  std::string names;
+  for (const interpreter::Port& port : inputs) names += Concat(names.empty() ? "" : ", ", QuotedName(port.name));
+  for (const auto& array : arrays) {
+    if (std::ranges::find(inputs, array.first, &interpreter::Port::name) != inputs.end()) continue;
+    return InvalidArgument("the model has no input ", QuotedName(array.first), "; it has ", names);
   }
   std::vector<TensorView> views;
-  for (const interpreter::Port& port : program.inputs()) {
+  for (const interpreter::Port& port : inputs) {
     const auto found = arrays.find(port.name);
     if (found == arrays.end()) return InvalidArgument("input '", port.name, "' is missing");
-    if (HasNan(found->second.view())) {
-      return InvalidArgument("input '", port.name, "' has values that are no numbers (NaN)");
-    }
     views.push_back(found->second.view());
   }
   return views;
 }
 
-StatusOr<RowBatches> RowBatches::Of(const interpreter::Program& program, const NpyArrays& arrays, int64_t most) {
+Status RefuseNan(std::span<const interpreter::Port> inputs, std::span<const TensorView> views) {
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (!HasNan(views[i])) continue;
+    return InvalidArgument("input '", inputs[i].name, "' has values that are no numbers (NaN)");
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<RowBatches> RowBatches::Of(const ModelInterface& model, const NpyArrays& arrays, int64_t most) {
   RowBatches batches;
-  SWIZZLE_ASSIGN_OR_RETURN(batches.inputs_, InputsAmong(program, arrays));
-  const std::optional<int64_t> rows = RowsOf(batches.inputs_), declared = DeclaredRows(program.inputs());
-  if (rows == 0) return InvalidArgument("input '", program.inputs().front().name, "' has no rows");
+  SWIZZLE_ASSIGN_OR_RETURN(batches.inputs_, InputsAmong(model.inputs, arrays));
+  SWIZZLE_RETURN_IF_ERROR(RefuseNan(model.inputs, batches.inputs_));
+  const std::optional<int64_t> rows = RowsOf(batches.inputs_), declared = DeclaredRows(model.inputs);
+  if (rows == 0) return InvalidArgument("input '", model.inputs.front().name, "' has no rows");
   if (!declared || *declared == 0) return batches;
   if (*declared > 0) {
     if (rows.value_or(0) < 1 || *rows % *declared != 0) {
-      const interpreter::Port& first = program.inputs().front();
+      const interpreter::Port& first = model.inputs.front();
       return InvalidArgument("input '", first.name, "' is ", ShapeText(batches.inputs_.front().shape),
                              "; the model runs batches of ", *declared,
                              ", so that rows must be a multiple of that, and as many for each input");
@@ -83,7 +89,7 @@ StatusOr<RowBatches> RowBatches::Of(const interpreter::Program& program, const N
     batches.rows_a_batch_ = *declared;
   } else {
     if (rows.value_or(0) < 1) return batches;
-    batches.rows_a_batch_ = program.rows_are_independent() ? most : *rows;
+    batches.rows_a_batch_ = model.batch_obstacle ? *rows : most;
   }
   batches.rows_ = *rows;
   return batches;

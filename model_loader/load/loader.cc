@@ -120,7 +120,7 @@ StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::
     // Without the path, which is that of a file in `file` where that is a folder.
     const size_t end = reason.find(": ", file.string().size());
     if (reason.starts_with(file.string()) && end != std::string::npos) reason.erase(0, end + 2);
-    return RunnableModel(FallbackModel{*program, std::move(reason), container});
+    return RunnableModel(ProgramModel{*program, std::move(reason), container});
   }
   const std::string refusal(program.status().message());
   if (refusal == reason) return planned;

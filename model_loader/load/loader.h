@@ -42,13 +42,18 @@ struct LoadLimits {
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 // A model that the interpreter runs as a whole.
-struct FallbackModel {
+struct ProgramModel {
   std::shared_ptr<const interpreter::Program> program;
   std::string reason;              // why the optimised plan does not take it
   std::string container = "onnx";  // one of kContainers
 };
 
-using RunnableModel = std::variant<LoadedModel, FallbackModel>;
+using RunnableModel = std::variant<LoadedModel, ProgramModel>;
+
+// One of kContainers.
+inline const std::string& ContainerOf(const RunnableModel& model) {
+  return std::visit([](const auto& either) -> const std::string& { return either.container; }, model);
+}
 
 // An ONNX model as its readers take it: the bytes of an .onnx file, or of the graph in a packed one.
 struct OnnxModel {

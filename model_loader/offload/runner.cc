@@ -10,7 +10,6 @@
 namespace swizzle::offload {
 
 using interpreter::Array;
-using interpreter::TensorPieces;
 
 StatusOr<std::unique_ptr<Runner>> Runner::Make(const DeviceProgram& program, Backend& host, int threads,
                                                const interpreter::Limits& limits) {
@@ -196,7 +195,7 @@ Status Runner::Replay(const ShapeState& state) {
   return replayed.ok() ? ended : replayed;
 }
 
-StatusOr<std::vector<Array>> Runner::RunPieces(std::span<const TensorPieces> inputs) {
+StatusOr<std::vector<Array>> Runner::RunArrays(std::span<const TensorPieces> inputs) {
   SWIZZLE_RETURN_IF_ERROR(CheckInputs(inputs));
   ShapeState& state = StateFor(RunShapes(inputs));
   if (const uint64_t version = program_.version(); version != state.version) {

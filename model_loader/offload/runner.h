@@ -53,8 +53,8 @@ class Runner final : public interpreter::ProgramRunner {
                                                 const interpreter::Limits& limits);
   ~Runner() override;
 
-  StatusOr<std::vector<interpreter::Array>> RunPieces(std::span<const interpreter::TensorPieces> inputs) override;
-  int threads() const override { return 1; }
+  StatusOr<std::vector<interpreter::Array>> RunArrays(std::span<const TensorPieces> inputs) override;
+  int threads(int64_t) const override { return 1; }
   // Of the last run that was no replay.
   const Placement& placement() const { return placement_; }
   // Of the device's memory.
@@ -66,11 +66,11 @@ class Runner final : public interpreter::ProgramRunner {
 
   ShapeState& StateFor(std::vector<Shape> shapes);
   void GiveUpAllBut(size_t kept);
-  Status CheckInputs(std::span<const interpreter::TensorPieces> inputs) const;
-  std::vector<Shape> RunShapes(std::span<const interpreter::TensorPieces> inputs) const;
+  Status CheckInputs(std::span<const TensorPieces> inputs) const;
+  std::vector<Shape> RunShapes(std::span<const TensorPieces> inputs) const;
   // Fills copies_, and stages what is not copied from where it is.
-  Status Stage(std::span<const interpreter::TensorPieces> inputs, ShapeState& state);
-  Status StageInput(const interpreter::TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const;
+  Status Stage(std::span<const TensorPieces> inputs, ShapeState& state);
+  Status StageInput(const TensorPieces& input, size_t bytes, std::shared_ptr<Buffer>& staged) const;
   Status Replay(const ShapeState& state);
   Status RunUnrecorded(ShapeState& state);
   Status CheckIndices() const;

@@ -9,6 +9,7 @@
 
 #include "kernels/base/dtype_row.h"
 #include "model_loader/files/npz.h"
+#include "model_loader/plan/planner.h"
 
 namespace swizzle::pack {
 namespace {
@@ -37,9 +38,10 @@ StatusOr<std::map<std::string, std::vector<NpyArray>>> ReadArrays(const std::fil
   return arrays;
 }
 
-// The rows of one input, one after another.
-StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const NetworkPort& port, const Shape& row) {
-  std::vector<float> rows;
+// The elements of one input's rows, one after another.
+StatusOr<std::vector<std::byte>> RowsOf(const std::vector<NpyArray>& arrays, const NetworkPort& port,
+                                        const Shape& row) {
+  std::vector<std::byte> rows;
   for (const NpyArray& array : arrays) {
     if (array.dtype != port.dtype) {
       return InvalidArgument("input '", port.name, "' is ", DTypeName(array.dtype), "; save array.astype('",
@@ -51,16 +53,10 @@ StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const N
       return InvalidArgument("input '", port.name, "' is ", ShapeText(array.shape), "; it must be rows of ",
                              ShapeText(row));
     }
-    const size_t before = rows.size();
-    rows.resize(before + array.bytes.size() / ElementBytes(array.dtype));
-    if (array.dtype == DType::kUint8) {
-      std::ranges::transform(array.bytes, rows.begin() + static_cast<std::ptrdiff_t>(before),
-                             [](std::byte x) { return static_cast<float>(x); });
-    } else if (!array.bytes.empty()) {
-      std::memcpy(rows.data() + before, array.bytes.data(), array.bytes.size());
-    }
+    rows.insert(rows.end(), array.bytes.begin(), array.bytes.end());
   }
-  if (std::ranges::any_of(rows, [](float value) { return std::isnan(value); })) {
+  const std::vector<float> floats = FloatsOf({port.dtype, {}, rows});
+  if (std::ranges::any_of(floats, [](float value) { return std::isnan(value); })) {
     return InvalidArgument("input '", port.name, "' has values that are no numbers (NaN)");
   }
   return rows;
@@ -68,37 +64,47 @@ StatusOr<std::vector<float>> RowsOf(const std::vector<NpyArray>& arrays, const N
 
 }  // namespace
 
+std::vector<float> FloatsOf(const TensorView& view) {
+  std::vector<float> floats(view.bytes.size() / ElementBytes(view.dtype));
+  if (view.dtype == DType::kUint8) {
+    std::ranges::transform(view.bytes, floats.begin(), [](std::byte x) { return static_cast<float>(x); });
+  } else {
+    SWIZZLE_CHECK(view.dtype == DType::kFloat32);
+    if (!floats.empty()) std::memcpy(floats.data(), view.bytes.data(), view.bytes.size());
+  }
+  return floats;
+}
+
 StatusOr<CalibrationData> CalibrationData::Read(const std::filesystem::path& from, const Network& network) {
   CalibrationData data;
   SWIZZLE_ASSIGN_OR_RETURN(const auto arrays, ReadArrays(from, network.inputs));
   for (const NetworkPort& port : network.inputs) {
     const auto found = arrays.find(port.name);
     if (found == arrays.end()) return InvalidArgument(from.string(), " has no array for input '", port.name, "'");
-    Shape row = port.dims;
-    if (network.batch_size > 0) row.erase(row.begin());
-    auto rows = RowsOf(found->second, port, row);
+    Shape shape = DimsAt(network, port, 1);
+    auto rows = RowsOf(found->second, port, Shape(shape.begin() + 1, shape.end()));
     if (!rows.ok()) return Annotate(rows.status(), from.string());
-    data.elements_.push_back(static_cast<size_t>(network.values[port.value].elements()));
-    data.batch_ = std::max<size_t>(static_cast<size_t>(network.batch_size), 1);
-    const size_t batches = rows->size() / data.elements_.back() / data.batch_;
-    data.batches_ = data.rows_.empty() ? batches : std::min(data.batches_, batches);
+    const size_t batch = static_cast<size_t>(*ElementCount(shape)) * ElementBytes(port.dtype);
     data.rows_.push_back(*std::move(rows));
+    const size_t batches = data.rows_.back().size() / batch;
+    data.batches_ = data.rows_.size() == 1 ? batches : std::min(data.batches_, batches);
+    data.first_.push_back({port.dtype, std::move(shape), std::span(data.rows_.back()).first(batches > 0 ? batch : 0)});
   }
   if (data.batches_ == 0) return InvalidArgument(from.string(), " has not one batch for every input");
   return data;
 }
 
-std::vector<std::vector<float>> CalibrationData::Batch(size_t index) const {
-  std::vector<std::vector<float>> inputs;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const size_t elements = elements_[i] * batch_;
-    const auto first = rows_[i].begin() + static_cast<std::ptrdiff_t>(index * elements);
-    inputs.emplace_back(first, first + static_cast<std::ptrdiff_t>(elements));
+std::vector<TensorView> CalibrationData::Batch(size_t index) const {
+  std::vector<TensorView> inputs = first_;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t bytes = inputs[i].bytes.size();
+    inputs[i].bytes = std::span(rows_[i]).subspan(index * bytes, bytes);
   }
   return inputs;
 }
 
-Network Watched(Network network, const std::vector<int>& values) {
+StatusOr<std::unique_ptr<PlanRunner>> NewWatchingRunner(Network network, const std::vector<int>& values,
+                                                        Backend& backend, int threads) {
   network.outputs.clear();
   for (const int value : values) {
     const NetworkValue& watched = network.values[value];
@@ -106,7 +112,11 @@ Network Watched(Network network, const std::vector<int>& values) {
     if (network.batch_size > 0) dims.insert(dims.begin(), network.batch_size);
     network.outputs.push_back({Concat("value ", value), DType::kFloat32, std::move(dims), value});
   }
-  return network;
+  // Enough to find kernels that are not slow; a few runs do not pay for more.
+  const PlanOptions options{
+      .max_batch = std::max<int64_t>(network.batch_size, 1), .threads = threads, .tuning_budget = absl::ZeroDuration()};
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(std::move(network), backend, options));
+  return PlanRunner::Make(std::move(plan), {});
 }
 
 }  // namespace swizzle::pack

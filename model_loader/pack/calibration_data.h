@@ -4,9 +4,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <vector>
 
+#include "kernels/base/tensor.h"
 #include "model_loader/network/network.h"
+#include "model_loader/plan/run/plan_runner.h"
 
 namespace swizzle::pack {
 
@@ -18,17 +22,20 @@ class CalibrationData {
   static StatusOr<CalibrationData> Read(const std::filesystem::path& from, const Network& network);
 
   size_t batches() const { return batches_; }
-  std::vector<std::vector<float>> Batch(size_t index) const;  // by input
+  std::vector<TensorView> Batch(size_t index) const;  // by input
 
  private:
-  std::vector<std::vector<float>> rows_;  // by input
-  std::vector<size_t> elements_;          // of a row, by input
-  size_t batch_ = 1;
+  std::vector<std::vector<std::byte>> rows_;  // by input
+  std::vector<TensorView> first_;             // by input: the first batch
   size_t batches_ = 0;
 };
 
-// The network with these values as its outputs, in their order.
-Network Watched(Network network, const std::vector<int>& values);
+// The elements of FP32 or UINT8.
+std::vector<float> FloatsOf(const TensorView& view);
+
+// Runs batches of the network whose outputs are these values, in their order. threads: 0 takes all.
+StatusOr<std::unique_ptr<PlanRunner>> NewWatchingRunner(Network network, const std::vector<int>& values,
+                                                        Backend& backend, int threads);
 
 }  // namespace swizzle::pack
 

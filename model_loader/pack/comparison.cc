@@ -8,41 +8,16 @@
 #include "model_loader/plan/run/token_packing.h"
 
 namespace swizzle::pack {
-namespace {
 
-template <typename T>
-void Compare(std::span<const T> reference, std::span<const T> candidate, double& largest_difference,
-             double& largest_magnitude) {
+void Difference::See(std::span<const double> reference, std::span<const double> candidate) {
   for (size_t i = 0; i < reference.size(); ++i) {
     // Equal infinities differ by nothing; whatever else is not finite differs without bound, even from itself.
-    const double distance = std::abs(double{reference[i]} - double{candidate[i]});
+    const double distance = std::abs(reference[i] - candidate[i]);
     const bool same = reference[i] == candidate[i];
     const double bounded = std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity();
     if (!same) largest_difference = std::max(largest_difference, bounded);
-    if (std::isfinite(reference[i])) {
-      largest_magnitude = std::max(largest_magnitude, std::abs(double{reference[i]}));
-    }
+    if (std::isfinite(reference[i])) largest_magnitude = std::max(largest_magnitude, std::abs(reference[i]));
   }
-}
-
-template <typename T>
-int64_t CountGreatest(std::span<const T> scores, std::span<const int64_t> labels) {
-  const size_t classes = scores.size() / labels.size();
-  int64_t right = 0;
-  for (size_t row = 0; row < labels.size(); ++row) {
-    const auto of_row = scores.subspan(row * classes, classes);
-    right += std::ranges::max_element(of_row) - of_row.begin() == labels[row] ? 1 : 0;
-  }
-  return right;
-}
-
-}  // namespace
-
-void Difference::See(std::span<const float> reference, std::span<const float> candidate) {
-  Compare(reference, candidate, largest_difference, largest_magnitude);
-}
-void Difference::See(std::span<const double> reference, std::span<const double> candidate) {
-  Compare(reference, candidate, largest_difference, largest_magnitude);
 }
 
 double Difference::relative() const {
@@ -72,11 +47,14 @@ StatusOr<std::vector<int64_t>> ReadLabels(const std::filesystem::path& file, int
   return labels;
 }
 
-int64_t CountRight(std::span<const float> scores, std::span<const int64_t> labels) {
-  return CountGreatest(scores, labels);
-}
 int64_t CountRight(std::span<const double> scores, std::span<const int64_t> labels) {
-  return CountGreatest(scores, labels);
+  const size_t classes = scores.size() / labels.size();
+  int64_t right = 0;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    const auto of_row = scores.subspan(row * classes, classes);
+    right += std::ranges::max_element(of_row) - of_row.begin() == labels[row] ? 1 : 0;
+  }
+  return right;
 }
 
 }  // namespace swizzle::pack

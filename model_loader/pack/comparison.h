@@ -20,7 +20,6 @@ struct Difference {
   double largest_magnitude = 0.0;  // of the reference
 
   // What is no number, or infinite in one of them alone, differs without bound. REQUIRES: as many elements of each.
-  void See(std::span<const float> reference, std::span<const float> candidate);
   void See(std::span<const double> reference, std::span<const double> candidate);
   double relative() const;
 };
@@ -34,7 +33,7 @@ struct Top1 {
 };
 
 struct Comparison {
-  int64_t samples = 0;                  // that both ran: rows, or batches of one plan
+  int64_t samples = 0;                  // that both ran: rows, or batches that were drawn
   std::vector<Difference> differences;  // by output of the reference
   std::optional<Top1> top1;             // where there are labels
 };
@@ -43,7 +42,6 @@ struct Comparison {
 StatusOr<std::vector<int64_t>> ReadLabels(const std::filesystem::path& file, int64_t rows, int64_t classes);
 
 // How many rows of `scores` are greatest where their label says. REQUIRES: there are labels, one for each row.
-int64_t CountRight(std::span<const float> scores, std::span<const int64_t> labels);
 int64_t CountRight(std::span<const double> scores, std::span<const int64_t> labels);
 
 }  // namespace swizzle::pack

@@ -150,7 +150,7 @@ std::string ZerosLine(const regions::RegionalProgram& regional) {
 
 }  // namespace
 
-std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional, const Times& times) {
+std::string FallbackText(const ProgramModel& model, const regions::RegionalProgram& regional, const Times& times) {
   const std::string why =
       Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n", BatchingText(*model.program));
   if (!regional.regions.empty())
@@ -203,7 +203,7 @@ std::string ScheduleText(const regions::RegionalProgram& regional) {
                 steady > 0 ? "* once for all requests of the same shapes\n" : "");
 }
 
-nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
+nlohmann::ordered_json FallbackObject(const std::string& name, const ProgramModel& model,
                                       const regions::RegionalProgram& regional, const Times& times) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const Node& node : model.program->graph().nodes) nodes.push_back({{"name", node.name}, {"op", node.op}});
@@ -234,7 +234,7 @@ nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackMod
   return object;
 }
 
-std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional,
+std::string FallbackJson(const std::string& name, const ProgramModel& model, const regions::RegionalProgram& regional,
                          const Times& times) {
   return FallbackObject(name, model, regional, times)
              .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +

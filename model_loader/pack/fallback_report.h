@@ -14,7 +14,7 @@ namespace swizzle::pack {
 
 // Why the model is not planned whole, its regions, and the nodes that are interpreted, by operator, with what they took
 // where that was measured. Ends with a newline.
-std::string FallbackText(const FallbackModel& model, const regions::RegionalProgram& regional,
+std::string FallbackText(const ProgramModel& model, const regions::RegionalProgram& regional,
                          const std::optional<regions::RegionTimes>& times = {});
 
 // A table of the layers that regions hold, each with the kernel of its smallest batch; empty where there are none.
@@ -24,12 +24,12 @@ std::string RegionLayersText(const regions::RegionalProgram& regional);
 std::string ScheduleText(const regions::RegionalProgram& regional);
 
 // What FallbackText says, with every node, and every layer of the regions. Keys only ever get added.
-nlohmann::ordered_json FallbackObject(const std::string& name, const FallbackModel& model,
+nlohmann::ordered_json FallbackObject(const std::string& name, const ProgramModel& model,
                                       const regions::RegionalProgram& regional,
                                       const std::optional<regions::RegionTimes>& times = {});
 
 // The object, indented, with a newline at its end.
-std::string FallbackJson(const std::string& name, const FallbackModel& model, const regions::RegionalProgram& regional,
+std::string FallbackJson(const std::string& name, const ProgramModel& model, const regions::RegionalProgram& regional,
                          const std::optional<regions::RegionTimes>& times = {});
 
 }  // namespace swizzle::pack

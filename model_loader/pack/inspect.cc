@@ -90,7 +90,7 @@ StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& comm
   return std::optional(std::move(times));
 }
 
-StatusOr<Inspection> InspectRegions(const InspectCommand& command, const FallbackModel& model, const Devices& devices,
+StatusOr<Inspection> InspectRegions(const InspectCommand& command, const ProgramModel& model, const Devices& devices,
                                     bool with_page, TuningCache* tuning_cache) {
   if (!command.calibration.empty()) {
     return Unimplemented(command.model.string(), ": --calibration is for models that are planned whole; this one runs ",
@@ -114,7 +114,7 @@ StatusOr<Inspection> InspectRegions(const InspectCommand& command, const Fallbac
 
 StatusOr<Inspection> InspectOn(const InspectCommand& command, RunnableModel runnable, const Devices& devices,
                                bool with_page, TuningCache* tuning_cache, Terminal& terminal) {
-  if (const auto* unplanned = std::get_if<FallbackModel>(&runnable)) {
+  if (const auto* unplanned = std::get_if<ProgramModel>(&runnable)) {
     return InspectRegions(command, *unplanned, devices, with_page, tuning_cache);
   }
   auto& model = std::get<LoadedModel>(runnable);

@@ -120,7 +120,7 @@ StatusOr<Outcome> PackGraph(const PackCommand& command, Terminal& terminal) {
 
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, Read(command, terminal));
-  if (const auto* const unplanned = std::get_if<FallbackModel>(&runnable)) {
+  if (const auto* const unplanned = std::get_if<ProgramModel>(&runnable)) {
     if (unplanned->container == "safetensors") {
       return Unimplemented(command.model.string(),
                            ": this checkpoint runs in regions, and cannot be packed: ", unplanned->reason);

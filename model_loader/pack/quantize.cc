@@ -24,7 +24,6 @@
 #include "model_loader/pack/calibration_data.h"
 #include "model_loader/pack/commands.h"
 #include "model_loader/pack/graph_file.h"
-#include "model_loader/pack/network_runner.h"
 #include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/text_table.h"
 #include "model_loader/packed/packed_writer.h"
@@ -56,25 +55,25 @@ class Calibration {
 
   // The quantised network, and what became of each layer.
   StatusOr<std::vector<QuantisedLayer>> Run(Backend& backend, Network& quantised) {
-    SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner runner, RunnerOf(network_, backend));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto runner, RunnerOf(network_, backend));
     const auto range = [](Observer& observer, std::span<const float> row, int64_t) { observer.SeeRange(row); };
     const auto count = [](Observer& observer, std::span<const float> row, int64_t channels) {
       observer.SeeValues(row, channels);
     };
-    SWIZZLE_RETURN_IF_ERROR(Observe(runner, "Ranges", range));
-    SWIZZLE_RETURN_IF_ERROR(Observe(runner, "Values", count));
+    SWIZZLE_RETURN_IF_ERROR(Observe(*runner, "Ranges", range));
+    SWIZZLE_RETURN_IF_ERROR(Observe(*runner, "Values", count));
     SWIZZLE_ASSIGN_OR_RETURN(
         auto layers, QuantiseNetwork(quantised, observers_, {.observer = command_.observer, .skip = command_.skip}));
-    SWIZZLE_ASSIGN_OR_RETURN(NetworkRunner rounding, RunnerOf(quantised, backend));
-    SWIZZLE_RETURN_IF_ERROR(Compare(runner, rounding));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto rounding, RunnerOf(quantised, backend));
+    SWIZZLE_RETURN_IF_ERROR(Compare(*runner, *rounding));
     return layers;
   }
 
   const Noise& NoiseOf(int value) const { return noises_.at(value); }
 
  private:
-  StatusOr<NetworkRunner> RunnerOf(const Network& network, Backend& backend) const {
-    return NetworkRunner::Make(Watched(network, values_), backend, 1, command_.threads);
+  StatusOr<std::unique_ptr<PlanRunner>> RunnerOf(const Network& network, Backend& backend) const {
+    return NewWatchingRunner(network, values_, backend, command_.threads);
   }
 
   Status Show(const char* what, size_t batch) {
@@ -82,7 +81,7 @@ class Calibration {
   }
 
   template <typename See>
-  Status Observe(NetworkRunner& runner, const char* what, const See& see) {
+  Status Observe(PlanRunner& runner, const char* what, const See& see) {
     const auto see_rows = [&](int value, std::span<const float> rows) {
       const auto elements = static_cast<size_t>(network_.values[value].elements());
       for (; !rows.empty(); rows = rows.subspan(elements)) {
@@ -92,23 +91,24 @@ class Calibration {
     for (size_t batch = 0; batch < data_.batches(); ++batch) {
       SWIZZLE_RETURN_IF_ERROR(Show(what, batch));
       const auto inputs = data_.Batch(batch);
-      SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.Run(inputs));
-      for (size_t i = 0; i < inputs.size(); ++i) see_rows(network_.inputs[i].value, inputs[i]);
-      for (size_t i = 0; i < outputs.size(); ++i) see_rows(values_[i], outputs[i]);
+      SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner.RunViews(inputs));
+      for (size_t i = 0; i < inputs.size(); ++i) see_rows(network_.inputs[i].value, FloatsOf(inputs[i]));
+      for (size_t i = 0; i < outputs.size(); ++i) see_rows(values_[i], FloatsOf(outputs[i]));
     }
     return {};
   }
 
-  Status Compare(NetworkRunner& real, NetworkRunner& rounding) {
+  Status Compare(PlanRunner& real, PlanRunner& rounding) {
     for (size_t batch = 0; batch < data_.batches(); ++batch) {
       SWIZZLE_RETURN_IF_ERROR(Show("Comparison", batch));
       const auto inputs = data_.Batch(batch);
-      SWIZZLE_ASSIGN_OR_RETURN(const auto expected, real.Run(inputs));
-      SWIZZLE_ASSIGN_OR_RETURN(const auto actual, rounding.Run(inputs));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto expected, real.RunViews(inputs));
+      SWIZZLE_ASSIGN_OR_RETURN(const auto actual, rounding.RunViews(inputs));
       for (size_t i = 0; i < values_.size(); ++i) {
         Noise& noise = noises_[values_[i]];
-        for (size_t k = 0; k < expected[i].size(); ++k) {
-          const double value = expected[i][k], error = actual[i][k] - value;
+        const std::vector<float> reals = FloatsOf(expected[i]), rounded = FloatsOf(actual[i]);
+        for (size_t k = 0; k < reals.size(); ++k) {
+          const double value = reals[k], error = rounded[k] - value;
           noise.signal += value * value;
           noise.noise += error * error;
         }

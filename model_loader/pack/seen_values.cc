@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
+#include <memory>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "kernels/operator/count_zeros.h"
 #include "model_loader/pack/calibration_data.h"
-#include "model_loader/pack/network_runner.h"
 
 namespace swizzle::pack {
 namespace {
@@ -60,21 +59,21 @@ StatusOr<SeenValues> SeeValues(const Network& network, const std::filesystem::pa
   for (const NetworkPort& port : network.inputs) inputs.insert(port.value);
   std::vector<int> made;
   std::ranges::set_difference(watched, inputs, std::back_inserter(made));
-  std::optional<NetworkRunner> runner;
+  std::unique_ptr<PlanRunner> runner;
   if (!made.empty()) {
-    SWIZZLE_ASSIGN_OR_RETURN(runner, NetworkRunner::Make(Watched(network, made), cpu, 1, threads));
+    SWIZZLE_ASSIGN_OR_RETURN(runner, NewWatchingRunner(network, made, cpu, threads));
   }
   std::map<int, Watcher> watchers;
   for (const int value : watched) watchers.try_emplace(value, network.values[value]);
   for (size_t batch = 0; batch < data.batches() && !watched.empty(); ++batch) {
-    const std::vector<std::vector<float>> own = data.Batch(batch);
+    const std::vector<TensorView> own = data.Batch(batch);
     for (size_t i = 0; i < own.size(); ++i) {
       const auto watcher = watchers.find(network.inputs[i].value);
-      if (watcher != watchers.end()) watcher->second.Add(own[i]);
+      if (watcher != watchers.end()) watcher->second.Add(FloatsOf(own[i]));
     }
-    if (!runner) continue;
-    SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner->Run(own));
-    for (size_t i = 0; i < made.size(); ++i) watchers.at(made[i]).Add(outputs[i]);
+    if (runner == nullptr) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(const auto outputs, runner->RunViews(own));
+    for (size_t i = 0; i < made.size(); ++i) watchers.at(made[i]).Add(FloatsOf(outputs[i]));
   }
   SeenValues seen;
   for (auto& [value, watcher] : watchers) seen[value] = std::move(watcher).Seen();

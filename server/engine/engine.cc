@@ -101,8 +101,7 @@ class OpenModelOfFile final : public Model {
     if (std::ranges::all_of(opened.tuners, [](const auto& tuner) { return tuner == nullptr; })) return;
     progress_ = std::make_shared<TuningProgress>(core_);
     TuningJob job{.model = spec_.name,
-                  .plans = std::shared_ptr<PlanModel>(core_, opened.plans.get()),
-                  .served = std::shared_ptr<const swizzle::Model>(core_, opened.model.get()),
+                  .served = std::shared_ptr<ServedModel>(core_, opened.model.get()),
                   .tuners = std::move(opened.tuners),
                   .recorder = progress_,
                   .budget = opened.options.asked.tuning_budget,

@@ -8,12 +8,11 @@
 #include <variant>
 
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "model_loader/compiled/compile.h"
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/planner.h"
-#include "model_loader/regions/declared_outputs.h"
-#include "server/model/fallback_model.h"
-#include "server/model/planned_model.h"
+#include "server/model/derived_spec.h"
 
 namespace swizzle::engine {
 namespace {
@@ -48,58 +47,33 @@ class Opener {
 
   Status Open() {
     SWIZZLE_RETURN_IF_ERROR(CheckComputes(opened_.devices.main(), options_.precision));
+    const Devices& devices = opened_.devices;
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(opened_.file));
-    auto* const unplanned = std::get_if<FallbackModel>(&runnable);
-    return unplanned == nullptr ? OpenPlanned(std::move(std::get<LoadedModel>(runnable)))
-                                : OpenRegions(std::move(*unplanned));
+    SWIZZLE_RETURN_IF_ERROR(DeclareOutputs(runnable, devices.cpu(), options_.threads));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(InterfaceOf(runnable)));
+    spec = Asked(std::move(spec));
+    const std::vector<Backend*> backends = {&devices.main()};
+    const CompilePlace place{.devices = devices,
+                             .backends = backends,
+                             .options = [&](const Backend& backend) { return PlanOptionsFor(backend); },
+                             .tunable = tunable()};
+    SWIZZLE_ASSIGN_OR_RETURN(Compiled compiled, Compile(WithServedInputs(std::move(runnable), spec), place));
+    opened_.on_gpu = compiled.models.front().on_device();
+    spec.instance_kind = opened_.on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu;
+    if (!opened_.on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.cpu(), options_.precision));
+    opened_.tuners = std::move(compiled.tuners);
+    SWIZZLE_ASSIGN_OR_RETURN(
+        opened_.model, NewServedModel(std::move(spec), std::move(compiled.models), {.threads = options_.threads}));
+    return absl::OkStatus();
   }
 
  private:
-  Status OpenPlanned(LoadedModel loaded) {
-    Backend& backend = opened_.devices.main();
-    ModelSpec spec = Asked(DeriveSpec(loaded.network));
-    PlaceOn(!HasHostMemory(backend), spec);
-    SWIZZLE_ASSIGN_OR_RETURN(TunablePlan made,
-                             PlanOn(backend, std::move(loaded.network), PlanOptionsFor(backend), tunable()));
-    opened_.tuners.push_back(std::move(made.tuner));
-    SWIZZLE_ASSIGN_OR_RETURN(opened_.plans, NewPlanModel(std::move(spec), {std::move(made.plan)}));
-    opened_.model = opened_.plans;
-    return absl::OkStatus();
-  }
-
-  Status OpenRegions(FallbackModel model) {
-    const Devices& devices = opened_.devices;
-    SWIZZLE_ASSIGN_OR_RETURN(model.program,
-                             regions::WithDeclaredOutputs(std::move(model.program), devices.cpu(), options_.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveInterpretedSpec(*model.program));
-    spec = Asked(std::move(spec));
-    const std::vector<Backend*> backends = {&devices.main()};
-    const RegionsPlace place{devices, backends, [&](const Backend& backend) { return PlanOptionsFor(backend); },
-                             tunable()};
-    SWIZZLE_ASSIGN_OR_RETURN(
-        std::vector<regions::TunableRegions> all,
-        RegionsIn(place, WithServedInputs(std::move(model.program), spec), InstanceKind::kAuto, {}));
-    regions::TunableRegions& made = all.front();
-    const bool on_gpu = made.program.on_device != nullptr;
-    if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.cpu(), options_.precision));
-    PlaceOn(on_gpu, spec);
-    opened_.tuners.push_back(std::move(made.tuner));
-    SWIZZLE_ASSIGN_OR_RETURN(opened_.model, NewFallbackModel(std::move(spec), model.reason, {std::move(made.program)},
-                                                             devices.cpu(), {.threads = options_.threads}));
-    return absl::OkStatus();
-  }
-
   ModelSpec Asked(ModelSpec spec) const {
     spec.name = NameOf(opened_.file);
     spec.precision = options_.precision;
     spec.instance_count = options_.asked.concurrency;
     if (spec.max_batch_size > 0) spec.max_batch_size = options_.asked.max_batch;
     return spec;
-  }
-
-  void PlaceOn(bool gpu, ModelSpec& spec) {
-    spec.instance_kind = gpu ? InstanceKind::kGpu : InstanceKind::kCpu;
-    opened_.on_gpu = gpu;
   }
 
   bool tunable() const { return options_.asked.tuning_budget > absl::ZeroDuration(); }
@@ -110,7 +84,7 @@ class Opener {
     return {.max_batch = options_.asked.max_batch,
             .threads = options_.threads,
             .precision = options_.precision,
-            .tuning_budget = options_.asked.tuning_budget,
+            .tuning_budget = options_.asked.tuning_budget,  // none where it is not tunable
             .tuning_cache = main ? &opened_.cache : nullptr};
   }
 

@@ -11,8 +11,7 @@
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/plan_tuner.h"
 #include "server/engine/engine.h"
-#include "server/model/model.h"
-#include "server/model/plan_model.h"
+#include "server/model/served_model.h"
 
 namespace swizzle::engine {
 
@@ -31,8 +30,7 @@ struct OpenedModel {
   CheckedOptions options;
   Devices devices;
   TuningCache cache;  // in memory alone where no file was named
-  std::shared_ptr<swizzle::Model> model = nullptr;
-  std::shared_ptr<PlanModel> plans = nullptr;           // the same, where it is planned whole; else null
+  std::shared_ptr<ServedModel> model = nullptr;
   std::vector<std::unique_ptr<PlanTuner>> tuners = {};  // at most one; null: all is known
   bool on_gpu = false;
 };

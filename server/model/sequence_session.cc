@@ -3,19 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "model_loader/plan/run/plan_runner.h"
+
 namespace swizzle {
 namespace {
 
 class SequenceSession final : public Session {
  public:
-  SequenceSession(const SequenceRules& rules, const PortMap& ports, std::shared_ptr<PlanSeat> seat, Clock& clock)
+  SequenceSession(const SequenceRules& rules, const PortMap& ports, std::shared_ptr<RunnerSeat> seat, Clock& clock)
       : rules_(rules), ports_(ports), seat_(std::move(seat)), clock_(clock), packing_(rules.packing()) {}
 
   // A large batch in several runs of whole sequences (PlanReport::micro_batch).
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     const MutexLock lock(seat_->mutex());
-    plan_ = &seat_->plan();
-    runner_ = &seat_->runner();
+    auto& planned = static_cast<PlanRunner&>(seat_->runner());
+    plan_ = &planned.plan();
+    runner_ = &planned.runner();
     StartOutputs(batch);
     times = {};
     const BatchTurn turn = seat_->BeginBatch(CountAll(batch));
@@ -170,7 +173,7 @@ class SequenceSession final : public Session {
 
   const SequenceRules& rules_;
   const PortMap& ports_;
-  const std::shared_ptr<PlanSeat> seat_;
+  const std::shared_ptr<RunnerSeat> seat_;
   const Plan* plan_ = nullptr;  // of the batch that runs, as the runner
   Runner* runner_ = nullptr;
   Clock& clock_;
@@ -265,7 +268,7 @@ void SequenceRules::Describe(std::map<std::string, std::string>& properties) con
 }
 
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
-                                            std::shared_ptr<PlanSeat> seat, Clock& clock) {
+                                            std::shared_ptr<RunnerSeat> seat, Clock& clock) {
   return std::make_unique<SequenceSession>(rules, ports, std::move(seat), clock);
 }
 

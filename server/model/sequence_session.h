@@ -12,7 +12,7 @@
 #include "model_loader/plan/run/plan.h"
 #include "model_loader/plan/run/token_packing.h"
 #include "server/model/model.h"
-#include "server/model/plan_seat.h"
+#include "server/model/runner_seat.h"
 #include "server/model/tensor_ports.h"
 
 namespace swizzle {
@@ -33,7 +33,7 @@ class SequenceRules {
   // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
   StatusOr<int64_t> Check(std::span<const TensorView> inputs) const;
 
-  // What a client has to know to make up requests that pass Check: see the properties in plan_model.h.
+  // What a client has to know to make up requests that pass Check: see the properties in model_facts.h.
   void Describe(std::map<std::string, std::string>& properties) const;
 
  private:
@@ -47,9 +47,9 @@ class SequenceRules {
   PackingRules packing_;
 };
 
-// Of plans in this seat. The other arguments outlive the session.
+// Of plans in this seat (PlanRunner). The other arguments outlive the session.
 std::unique_ptr<Session> NewSequenceSession(const SequenceRules& rules, const PortMap& ports,
-                                            std::shared_ptr<PlanSeat> seat, Clock& clock);
+                                            std::shared_ptr<RunnerSeat> seat, Clock& clock);
 
 }  // namespace swizzle
 

@@ -8,19 +8,18 @@
 
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/cpu/runtime/start_threads.h"
+#include "model_loader/compiled/compile.h"
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/plan_tuner.h"
-#include "model_loader/regions/declared_outputs.h"
 #include "server/config/config_parameters.h"
 #include "server/config/label_files.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
 #include "server/memory/memory_trim.h"
-#include "server/model/fallback_model.h"
+#include "server/model/derived_spec.h"
 #include "server/model/identity_model.h"
-#include "server/model/plan_model.h"
-#include "server/model/planned_model.h"
+#include "server/model/served_model.h"
 #include "server/repository/ensemble_loader.h"
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
@@ -50,6 +49,10 @@ bool WantsGpu(const inference::ModelConfig& config) {
   return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
     return group.kind() == inference::ModelInstanceGroup::KIND_GPU || !group.gpus().empty();
   });
+}
+
+bool HasTuner(const std::vector<std::unique_ptr<PlanTuner>>& tuners) {
+  return std::ranges::any_of(tuners, [](const auto& tuner) { return tuner != nullptr; });
 }
 
 class DirectoryLoader {
@@ -124,19 +127,11 @@ class DirectoryLoader {
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
     Log(LogLevel::kInfo, "model read", {{"model", name_}, {"version", version_}, {"ms", MillisecondsSince(start)}});
-    if (auto* const unplanned = std::get_if<FallbackModel>(&runnable)) {
-      return LoadFallback(std::move(*unplanned), config);
-    }
-    auto& loaded = std::get<LoadedModel>(runnable);
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, Configured(DeriveSpec(loaded.network), loaded.container, config));
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
+    SWIZZLE_RETURN_IF_ERROR(DeclareOutputs(runnable, devices_.cpu(), options_.plan.threads));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(InterfaceOf(runnable)));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), ContainerOf(runnable), config));
     claim_.Limit(spec);
-    PlaceOn(backends[0] == &devices_.cpu() ? InstanceKind::kCpu : InstanceKind::kGpu, static_cast<int>(backends.size()),
-            options_.cpu_executors, spec);
-    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
-                                   options_.plan.threads, AffinityCpus(), AvailableCpus());
-    return MakePlans(std::move(spec), std::move(loaded.network), backends);
+    return CompileModel(std::move(runnable), std::move(spec), config.value_or(inference::ModelConfig()));
   }
 
   static Status CheckOfCpu(Precision precision) {
@@ -146,39 +141,65 @@ class DirectoryLoader {
         "', but the model runs on the CPU, which computes in FP32 or BF16; leave it out, or use a GPU");
   }
 
-  // Kernels are chosen by what is known now; tuners that know more later are kept.
-  StatusOr<std::shared_ptr<Model>> MakePlans(ModelSpec spec, Network network, const std::vector<Backend*>& backends) {
+  // Null as ReadModel's is. Kernels are chosen by what is known now; tuners that know more later are kept.
+  StatusOr<std::shared_ptr<Model>> CompileModel(RunnableModel runnable, ModelSpec spec,
+                                                const inference::ModelConfig& config) {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
+    if (backends[0] == &devices_.cpu()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
+    interpreter::Limits limits{.budget = claim_.runs()};
     const Instant start = options_.clock->Now();
-    std::vector<std::shared_ptr<const Plan>> plans;
-    for (Backend* const backend : backends) {
-      // The last one may have the weights; none is there twice.
-      // NOLINTNEXTLINE(bugprone-use-after-move)
-      Network its = backend == backends.back() ? std::move(network) : network;
-      PlanOptions plan = PlanOptionsFor(spec, *backend);
-      plan.progress = LogProgress();
-      SWIZZLE_RETURN_IF_ERROR(claim_.CheckWeights(its.StoredWeightBytes(), *backend));
-      SWIZZLE_ASSIGN_OR_RETURN(TunablePlan made, PlanOn(*backend, std::move(its), plan, tuner_ != nullptr));
-      plans.push_back(std::move(made.plan));
-      tuners_.push_back(std::move(made.tuner));
-    }
-    Log(LogLevel::kInfo, "model planned",
-        {{"model", name_},
-         {"version", version_},
-         {"ms", MillisecondsSince(start)},
-         {"layers", static_cast<int64_t>(plans[0]->report().layers.size())},
-         {"untimed", plans[0]->report().untimed}});
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoom(spec, plans, backends, WantsTuning()));
+    SWIZZLE_ASSIGN_OR_RETURN(Compiled compiled,
+                             CompileOn(backends, std::move(runnable), spec, {limits, WarmUp::ShapesOf(config, spec)}));
+    const CompiledModel& first = compiled.models.front();
+    LogCompiled(first, MillisecondsSince(start));
+    SWIZZLE_RETURN_IF_ERROR(Place(compiled, spec));
+    SWIZZLE_ASSIGN_OR_RETURN(const bool fits,
+                             claim_.FindRoom(spec, compiled.models, backends, HasTuner(compiled.tuners), limits));
     if (!fits) {
       SWIZZLE_RETURN_IF_ERROR(LowerLargestBatch());
-      tuners_.clear();
       return nullptr;
     }
-    SWIZZLE_ASSIGN_OR_RETURN(plan_model_, NewPlanModel(std::move(spec), std::move(plans), turns_));
-    return std::shared_ptr<Model>(plan_model_);
+    const int threads = PlanOptionsFor(spec, first.on_device() ? devices_.main() : devices_.cpu()).threads;
+    SWIZZLE_ASSIGN_OR_RETURN(served_,
+                             NewServedModel(std::move(spec), std::move(compiled.models), {threads, limits, turns_}));
+    tuners_ = std::move(compiled.tuners);
+    return std::shared_ptr<Model>(served_);
   }
 
-  bool WantsTuning() const {
-    return std::ranges::any_of(tuners_, [](const auto& tuner) { return tuner != nullptr; });
+  // On the GPUs that the model may have, or on the CPU.
+  StatusOr<Compiled> CompileOn(const std::vector<Backend*>& backends, RunnableModel runnable, const ModelSpec& spec,
+                               regions::ExpectedRequests requests) {
+    const auto* const loaded = std::get_if<LoadedModel>(&runnable);
+    if (loaded == nullptr) claim_.LimitRuns();
+    for (Backend* const backend : backends) {
+      if (loaded != nullptr)
+        SWIZZLE_RETURN_IF_ERROR(claim_.CheckWeights(loaded->network.StoredWeightBytes(), *backend));
+    }
+    const auto options = [&, planned_whole = loaded != nullptr](const Backend& backend) {
+      PlanOptions plan = PlanOptionsFor(spec, backend);
+      if (planned_whole) plan.progress = LogProgress();
+      if (tuner_ == nullptr) plan.tuning_budget = absl::ZeroDuration();
+      return plan;
+    };
+    const bool wants_gpu = spec.instance_kind == InstanceKind::kGpu;
+    const CompilePlace place{devices_, backends, options, tuner_ != nullptr, wants_gpu, std::move(requests)};
+    SWIZZLE_ASSIGN_OR_RETURN(Compiled compiled, Compile(WithServedInputs(std::move(runnable), spec), place));
+    const CompiledModel& first = compiled.models.front();
+    if (first.on_device() || !wants_gpu || backends[0] == &devices_.cpu()) return compiled;
+    return Unimplemented("'instance_group.kind' is KIND_GPU, but the model runs on the CPU alone: ",
+                         first.regional()->not_on_device);
+  }
+
+  // Has the specification say where the model runs.
+  Status Place(const Compiled& compiled, ModelSpec& spec) const {
+    const CompiledModel& first = compiled.models.front();
+    if (!first.on_device()) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
+    PlaceOn(first.on_device() ? InstanceKind::kGpu : InstanceKind::kCpu, static_cast<int>(compiled.models.size()),
+            options_.cpu_executors, spec);
+    if (first.plan() == nullptr) return absl::OkStatus();
+    spec.pin_threads = PinsThreads(options_.pin_threads, PlanOptionsFor(spec, devices_.cpu()).threads,
+                                   options_.plan.threads, AffinityCpus(), AvailableCpus());
+    return absl::OkStatus();
   }
 
   Status LowerLargestBatch() const {
@@ -209,12 +230,11 @@ class DirectoryLoader {
 
   // Has the plans tuned, now or when there is time.
   void HaveTuned(const std::shared_ptr<ServingModel>& serving) {
-    if (tuner_ == nullptr || (plan_model_ == nullptr && regional_model_ == nullptr)) return;
-    if (!WantsTuning()) return serving->metrics->RecordTuning({.state = TuningState::kDone});
+    if (tuner_ == nullptr || served_ == nullptr) return;
+    if (!HasTuner(tuners_)) return serving->metrics->RecordTuning({.state = TuningState::kDone});
     TuningJob job{.model = name_,
                   .version = version_,
-                  .plans = std::move(plan_model_),
-                  .served = std::move(regional_model_),
+                  .served = std::move(served_),
                   .tuners = std::move(tuners_),
                   .recorder = std::shared_ptr<ModelMetrics>(serving, serving->metrics.get()),
                   .budget = options_.plan.tuning_budget,
@@ -226,48 +246,16 @@ class DirectoryLoader {
     }
   }
 
-  // Says so in the log: such a model is slower than its owner may expect. Its regions' kernels are chosen by what is
-  // known now; a tuner that knows more later is kept.
-  StatusOr<std::shared_ptr<Model>> LoadFallback(FallbackModel model,
-                                                const std::optional<inference::ModelConfig>& config) {
-    SWIZZLE_ASSIGN_OR_RETURN(
-        model.program, regions::WithDeclaredOutputs(std::move(model.program), devices_.cpu(), options_.plan.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveInterpretedSpec(*model.program));
-    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), model.container, config));
-    claim_.Limit(spec);
-    claim_.LimitRuns();
-    interpreter::Limits limits{.budget = claim_.runs()};
-    SWIZZLE_ASSIGN_OR_RETURN(std::vector<regions::TunableRegions> made,
-                             RegionsWhere(WithServedInputs(std::move(model.program), spec), spec,
-                                          {limits, WarmUp::ShapesOf(config.value_or(inference::ModelConfig()), spec)}));
-    std::vector<regions::RegionalProgram> programs;
-    for (regions::TunableRegions& each : made) programs.push_back(std::move(each.program));
-    LogRegions(model.reason, programs.front());
-    const bool on_gpu = programs.front().on_device != nullptr;
-    if (!on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckOfCpu(spec.precision));
-    PlaceOn(on_gpu ? InstanceKind::kGpu : InstanceKind::kCpu, static_cast<int>(programs.size()), options_.cpu_executors,
-            spec);
-    const PlanOptions plan = PlanOptionsFor(spec, on_gpu ? devices_.main() : devices_.cpu());
-    SWIZZLE_ASSIGN_OR_RETURN(const bool fits, claim_.FindRoomForRuns(spec, programs, limits));
-    if (!fits) {
-      SWIZZLE_RETURN_IF_ERROR(LowerLargestBatch());
-      return nullptr;
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(auto served, NewFallbackModel(std::move(spec), model.reason, std::move(programs),
-                                                           devices_.cpu(), {plan.threads, limits, turns_}));
-    for (regions::TunableRegions& each : made) tuners_.push_back(std::move(each.tuner));
-    if (WantsTuning()) regional_model_ = served;
-    return served;
-  }
-
-  // On the GPUs that it may have, or on the CPU.
-  StatusOr<std::vector<regions::TunableRegions>> RegionsWhere(
-      const std::shared_ptr<const interpreter::Program>& program, const ModelSpec& spec,
-      const regions::ExpectedRequests& requests) const {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Backend*> backends, BackendsFor(spec.instance_kind));
-    const RegionsPlace place{devices_, backends, [&](const Backend& backend) { return PlanOptionsFor(spec, backend); },
-                             tuner_ != nullptr};
-    return RegionsIn(place, program, spec.instance_kind, requests);
+  // A model in regions is slower than its owner may expect.
+  void LogCompiled(const CompiledModel& model, int64_t milliseconds) const {
+    if (model.regional() != nullptr) return LogRegions(model.reason(), *model.regional());
+    const PlanReport& report = model.plan()->report();
+    Log(LogLevel::kInfo, "model planned",
+        {{"model", name_},
+         {"version", version_},
+         {"ms", milliseconds},
+         {"layers", static_cast<int64_t>(report.layers.size())},
+         {"untimed", report.untimed}});
   }
 
   void LogRegions(const std::string& reason, const regions::RegionalProgram& regional) const {
@@ -369,10 +357,9 @@ class DirectoryLoader {
   const int64_t version_;
   const bool may_lower_batch_, aside_;
   const std::function<Status()>& check_unchanged_;
-  std::vector<int> named_gpus_;                  // by the configuration
-  std::shared_ptr<InputDefaults> defaults_;      // of the file that was read last
-  std::shared_ptr<PlanModel> plan_model_;        // what is loaded, if that is one
-  std::shared_ptr<const Model> regional_model_;  // likewise, if its regions' plans have a tuner
+  std::vector<int> named_gpus_;              // by the configuration
+  std::shared_ptr<InputDefaults> defaults_;  // of the file that was read last
+  std::shared_ptr<ServedModel> served_;      // what is loaded, if a file is
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
 };
 

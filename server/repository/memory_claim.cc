@@ -70,16 +70,22 @@ StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const std:
   return fits;
 }
 
-StatusOr<bool> MemoryClaim::FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
-                                            interpreter::Limits& limits) {
-  const bool is_on_host = regionals.front().on_device == nullptr;
+StatusOr<bool> MemoryClaim::FindRoom(const ModelSpec& spec, std::span<const CompiledModel> models,
+                                     std::span<Backend* const> backends, bool tuned, interpreter::Limits& limits) {
+  const regions::RegionalProgram* const first = models.front().regional();
+  if (first == nullptr) {
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (const CompiledModel& model : models) plans.push_back(model.plan());
+    return FindRoom(spec, plans, backends, tuned);
+  }
+  const bool is_on_host = first->on_device == nullptr;
   // Of what is on a device the host has copies of inputs and outputs alone.
-  const interpreter::RunMemory on_host = is_on_host ? regionals.front().run_memory : interpreter::RunMemory();
+  const interpreter::RunMemory on_host = is_on_host ? first->run_memory : interpreter::RunMemory();
   SWIZZLE_ASSIGN_OR_RETURN(bool fits, FindRoom(spec, on_host));
   if (!fits) return false;
   limits.max_live_bytes = MostOfARun(spec, on_host, limits.max_live_bytes);
-  for (size_t i = 0; i < regionals.size() && fits && !is_on_host; ++i) {
-    const offload::DeviceProgram& there = *regionals[i].on_device;
+  for (size_t i = 0; i < models.size() && fits && !is_on_host; ++i) {
+    const offload::DeviceProgram& there = *models[i].regional()->on_device;
     SWIZZLE_ASSIGN_OR_RETURN(fits, FindRoomOn(there.device(), spec, there.run_memory()));
     if (!fits) return false;
     limits.max_live_bytes = MostOfARunOn(there.device(), spec, there.run_memory(), limits.max_live_bytes);

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "kernels/backend/backend.h"
+#include "model_loader/compiled/compiled_model.h"
 #include "model_loader/interpreter/memory/run_budget.h"
 #include "model_loader/plan/run/plan.h"
-#include "model_loader/regions/plan_regions.h"
 #include "server/memory/memory_need.h"
 #include "server/model/model.h"
 
@@ -74,16 +74,16 @@ class MemoryClaim {
   // What all such runs on the host may take together.
   const std::shared_ptr<interpreter::RunBudget>& runs() const { return rooms_.runs; }
 
-  // Whether executors of these plans, one a backend, have room at the largest batch. Where they have none, `largest` is
-  // less, and plans are to be made again. RESOURCE_EXHAUSTED if there is no room for any batch. `tuned`: one executor
-  // more runs now and then.
+  // Whether executors of a model have room at the largest batch on each of its devices; plans of the whole are for
+  // `backends`. Where they have none, `largest` is less, and the model is to be compiled again. RESOURCE_EXHAUSTED if
+  // there is no room for any batch. `tuned`: one executor of a plan of the whole more runs now and then. Bounds what
+  // each run in regions, or node by node, may take.
+  StatusOr<bool> FindRoom(const ModelSpec& spec, std::span<const CompiledModel> models,
+                          std::span<Backend* const> backends, bool tuned, interpreter::Limits& limits);
+  // Its parts. Of plans of the whole, one a backend.
   StatusOr<bool> FindRoom(const ModelSpec& spec, std::span<const std::shared_ptr<const Plan>> plans,
                           std::span<Backend* const> backends, bool tuned);
-  // Likewise, of a model that runs in regions or node by node, on each of its devices; and bounds what each of its runs
-  // may take.
-  StatusOr<bool> FindRoomForRuns(const ModelSpec& spec, std::span<const regions::RegionalProgram> regionals,
-                                 interpreter::Limits& limits);
-  // Its parts. Of the process's memory, where a run took so much of it.
+  // Of runs in regions. Of the process's memory, where a run took so much of it.
   StatusOr<bool> FindRoom(const ModelSpec& spec, const interpreter::RunMemory& run);
   // Likewise of a device's.
   StatusOr<bool> FindRoomOn(const Backend& device, const ModelSpec& spec, const interpreter::RunMemory& run);

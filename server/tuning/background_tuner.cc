@@ -189,10 +189,10 @@ Status BackgroundTuner::TuneDevice(Task& task, size_t device, MeasureGate& gate,
   task.untimed += tuned.untimed;
   if (tuned.better == nullptr && tuned.replaced == 0) return absl::OkStatus();
   if (tuned.better != nullptr) {
-    SWIZZLE_RETURN_IF_ERROR(Contain("replace the plan", [&] { return job.plans->ReplacePlan(device, tuned.better); }));
+    SWIZZLE_RETURN_IF_ERROR(Contain("replace the plan", [&] { return job.served->Replace(device, tuned.better); }));
   }
   task.replacements += tuned.better == nullptr ? tuned.replaced : 1;
-  const std::shared_ptr<const ModelFacts> facts = job.served == nullptr ? job.plans->facts() : job.served->facts();
+  const std::shared_ptr<const ModelFacts> facts = job.served->facts();
   Record(task, TuningState::kMeasuring, absl::ZeroDuration(), facts);
   Log(LogLevel::kInfo, "plan replaced",
       {{"model", job.model},

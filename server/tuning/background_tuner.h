@@ -18,7 +18,7 @@
 #include "kernels/base/mutex.h"
 #include "model_loader/plan/choose/tuning_cache.h"
 #include "model_loader/plan/plan_tuner.h"
-#include "server/model/plan_model.h"
+#include "server/model/served_model.h"
 #include "server/telemetry/activity.h"
 #include "server/telemetry/tuning_record.h"
 #include "server/threading/clock.h"
@@ -30,8 +30,7 @@ namespace swizzle {
 struct TuningJob {
   std::string model;
   int64_t version = 1;
-  std::shared_ptr<PlanModel> plans;                // null: tuners put better plans in their places themselves
-  std::shared_ptr<const Model> served = nullptr;   // what its facts are of; null: `plans`
+  std::shared_ptr<ServedModel> served;  // whose plan of the whole is replaced; regions' tuners do it themselves
   std::vector<std::unique_ptr<PlanTuner>> tuners;  // by device; null: of this one all is known
   std::shared_ptr<TuningRecorder> recorder;        // null: none
   absl::Duration budget = absl::Seconds(15);       // for all measurements of the model

@@ -1,4 +1,4 @@
-// Models that no plan takes whole, as an executor runs them: on a device beside the host, which says what is right.
+// Models of any kind, as an executor runs them: on a device beside the host, which says what is right.
 //
 //   regions_bench --model=vit.onnx --device=cuda --precision=FP32,FP16 --tuning-budget=5 -o json
 //
@@ -27,11 +27,9 @@
 #include <vector>
 
 #include "kernels/devices.h"
-#include "model_loader/load/loader.h"
+#include "model_loader/compiled/compile.h"
 #include "model_loader/plan/choose/median.h"
 #include "model_loader/plan/choose/tuning_cache.h"
-#include "model_loader/plan/planner.h"
-#include "model_loader/regions/plan_regions.h"
 
 namespace swizzle::bench {
 namespace {
@@ -94,125 +92,69 @@ StatusOr<Drawn> Draw(DType dtype, Shape shape, bool mask, const Options& options
   return drawn;
 }
 
-// What runs the model in one place.
+// Runs the model in one place.
 class Contender {
  public:
-  virtual ~Contender() = default;
-  virtual Status Run(const std::vector<Drawn>& inputs) = 0;
-  virtual std::vector<Floats> Outputs() const = 0;
-  virtual Json Report() const = 0;
-};
-
-class InRegions final : public Contender {
- public:
-  static StatusOr<std::unique_ptr<Contender>> Make(const FallbackModel& model, const Devices& devices,
-                                                   const PlanOptions& options) {
-    auto made = std::make_unique<InRegions>();
-    made->regional_ =
-        regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
-    const regions::RegionalProgram& regional = made->regional_;
-    if (devices.main_gpu() != nullptr && regional.on_device == nullptr) return Unimplemented(regional.not_on_device);
-    SWIZZLE_ASSIGN_OR_RETURN(made->runner_, regional.NewRunner(devices.cpu(), options.threads));
-    return std::unique_ptr<Contender>(std::move(made));
+  static StatusOr<std::unique_ptr<Contender>> Make(const RunnableModel& model, const Devices& devices,
+                                                   PlanOptions options, int64_t batch) {
+    const ModelInterface interface = InterfaceOf(model);
+    options.max_batch = interface.fixed_batch > 0 ? interface.fixed_batch : batch;
+    SWIZZLE_ASSIGN_OR_RETURN(CompiledModel compiled, CompileFor(devices, model, options));
+    if (devices.main_gpu() != nullptr && !compiled.on_device())
+      return Unimplemented(compiled.regional()->not_on_device);
+    std::unique_ptr<Contender> made(new Contender(std::move(compiled)));
+    SWIZZLE_ASSIGN_OR_RETURN(made->runner_, made->model_.NewRunner({.threads = options.threads}));
+    return made;
   }
 
-  Status Run(const std::vector<Drawn>& inputs) override {
-    std::vector<interpreter::TensorPieces> pieces;
+  Status Run(const std::vector<Drawn>& inputs) {
+    std::vector<TensorPieces> pieces;
     for (const Drawn& input : inputs) {
-      pieces.push_back({input.dtype, input.shape, {input.Where()}, input.pinned != nullptr});
+      pieces.push_back({input.dtype, input.shape, {input.Where()}, input.pinned != nullptr && model_.on_device()});
     }
     SWIZZLE_ASSIGN_OR_RETURN(outputs_, runner_->RunPieces(pieces));
     return {};
   }
-  std::vector<Floats> Outputs() const override {
+  // Of the last run: those that are FP32.
+  std::vector<Floats> Outputs() const {
     std::vector<Floats> outputs;
-    for (const interpreter::Array& array : outputs_) {
-      if (array.dtype != DType::kFloat32) continue;
-      outputs.emplace_back(array.As<float>().begin(), array.As<float>().end());
+    for (const TensorView& view : outputs_) {
+      if (view.dtype != DType::kFloat32) continue;
+      outputs.emplace_back(view.bytes.size() / sizeof(float));
+      std::memcpy(outputs.back().data(), view.bytes.data(), view.bytes.size());
     }
     return outputs;
   }
-  Json Report() const override {
-    return {{"regions", regional_.regions.size()},          {"layers", regional_.layers()},
-            {"device_nodes", regional_.device_nodes()},     {"host_nodes", regional_.interpreted_nodes()},
-            {"host_operators", regional_.OperatorCounts()}, {"weight_bytes", regional_.weight_bytes()}};
+  Json Report() const {
+    if (const Plan* const plan = model_.plan().get()) {
+      return {{"regions", 0},         {"layers", plan->report().layers.size()},
+              {"device_nodes", 0},    {"host_nodes", 0},
+              {"host_operators", ""}, {"weight_bytes", plan->report().device_bytes}};
+    }
+    const regions::RegionalProgram& regional = *model_.regional();
+    return {{"regions", regional.regions.size()},          {"layers", regional.layers()},
+            {"device_nodes", regional.device_nodes()},     {"host_nodes", regional.interpreted_nodes()},
+            {"host_operators", regional.OperatorCounts()}, {"weight_bytes", regional.weight_bytes()}};
   }
 
  private:
-  regions::RegionalProgram regional_;
-  std::unique_ptr<interpreter::ProgramRunner> runner_;
-  std::vector<interpreter::Array> outputs_;
+  explicit Contender(CompiledModel model) : model_(std::move(model)) {}
+
+  const CompiledModel model_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::vector<TensorView> outputs_;
 };
-
-class Whole final : public Contender {
- public:
-  static StatusOr<std::unique_ptr<Contender>> Make(Network network, Backend& backend, PlanOptions options,
-                                                   int64_t batch) {
-    if (network.sequences) return Unimplemented("plan_bench takes networks of sequences");
-    auto made = std::make_unique<Whole>();
-    options.max_batch = made->batch_ = network.batch_size > 0 ? network.batch_size : batch;
-    made->reads_pinned_ = std::holds_alternative<DeviceBackend*>(backend.kind());
-    SWIZZLE_ASSIGN_OR_RETURN(made->plan_, MakePlan(std::move(network), backend, options));
-    SWIZZLE_ASSIGN_OR_RETURN(made->runner_, made->plan_->NewRunner({}));
-    return std::unique_ptr<Contender>(std::move(made));
-  }
-
-  Status Run(const std::vector<Drawn>& inputs) override {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].pinned != nullptr && reads_pinned_) {
-        runner_->CopyInput(static_cast<int>(i), BatchSize(batch_), 0, inputs[i].Where());
-      } else {
-        runner_->WriteInput(static_cast<int>(i), BatchSize(batch_), 0, inputs[i].Where());
-      }
-    }
-    return runner_->Run(BatchSize(batch_));
-  }
-  std::vector<Floats> Outputs() const override {
-    std::vector<Floats> outputs;
-    for (size_t i = 0; i < plan_->network().outputs.size(); ++i) {
-      const auto output = runner_->Output(static_cast<int>(i), BatchSize(batch_));
-      outputs.emplace_back(output.begin(), output.end());
-    }
-    return outputs;
-  }
-  Json Report() const override {
-    return {{"regions", 0},         {"layers", plan_->report().layers.size()},
-            {"device_nodes", 0},    {"host_nodes", 0},
-            {"host_operators", ""}, {"weight_bytes", plan_->report().device_bytes}};
-  }
-
- private:
-  int64_t batch_ = 1;
-  bool reads_pinned_ = false;
-  std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<Runner> runner_;
-};
-
-StatusOr<std::unique_ptr<Contender>> MakeContender(const RunnableModel& model, const Devices& devices,
-                                                   const PlanOptions& options, int64_t batch) {
-  if (const auto* regional = std::get_if<FallbackModel>(&model)) return InRegions::Make(*regional, devices, options);
-  return Whole::Make(std::get<LoadedModel>(model).network, devices.main(), options, batch);
-}
 
 StatusOr<std::vector<Drawn>> DrawInputs(const RunnableModel& model, const Options& options) {
   std::mt19937 random(1);
   std::vector<Drawn> inputs;
-  if (const auto* regional = std::get_if<FallbackModel>(&model)) {
-    for (const interpreter::Port& port : regional->program->inputs()) {
-      Shape shape = *port.shape;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        if (shape[d] < 0) shape[d] = d == 0 ? options.batch : options.length;
-      }
-      const bool mask = port.name.ends_with("mask");
-      SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Draw(*port.dtype, std::move(shape), mask, options, random));
+  for (const interpreter::Port& port : InterfaceOf(model).inputs) {
+    Shape shape = *port.shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] < 0) shape[d] = d == 0 ? options.batch : options.length;
     }
-    return inputs;
-  }
-  const Network& network = std::get<LoadedModel>(model).network;
-  for (const NetworkPort& port : network.inputs) {
-    Shape shape = port.dims;
-    if (network.batch_size == 0) shape.insert(shape.begin(), options.batch);
-    SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Draw(port.dtype, std::move(shape), false, options, random));
+    const bool mask = port.name.ends_with("mask");
+    SWIZZLE_ASSIGN_OR_RETURN(inputs.emplace_back(), Draw(*port.dtype, std::move(shape), mask, options, random));
   }
   return inputs;
 }
@@ -277,7 +219,7 @@ StatusOr<Json> Measure(const Options& options, const std::string& precision, con
   plan.tuning_budget = absl::Seconds(options.budget);
   if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;
   Alone alone(options.lock);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto contender, MakeContender(model, devices, plan, options.batch));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto contender, Contender::Make(model, devices, plan, options.batch));
   if (!options.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
   SWIZZLE_ASSIGN_OR_RETURN(const Milliseconds milliseconds, Time(*contender, inputs, options));
   alone.End();
@@ -304,7 +246,7 @@ Status Run(const Options& options) {
     PlanOptions plan;
     plan.threads = options.threads;
     plan.tuning_budget = absl::ZeroDuration();
-    SWIZZLE_ASSIGN_OR_RETURN(host, MakeContender(model, of_host, plan, options.batch));
+    SWIZZLE_ASSIGN_OR_RETURN(host, Contender::Make(model, of_host, plan, options.batch));
   }
   for (const std::string& precision : options.precisions) {
     SWIZZLE_ASSIGN_OR_RETURN(const Json result, Measure(options, precision, model, inputs, devices, host.get()));

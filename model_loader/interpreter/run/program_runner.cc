@@ -2,19 +2,23 @@
 
 namespace swizzle::interpreter {
 
-size_t TensorPieces::bytes() const {
-  size_t bytes = 0;
-  for (const auto& piece : pieces) bytes += piece.size();
-  return bytes;
-}
-
 StatusOr<std::vector<Array>> ProgramRunner::Run(std::span<const TensorView> inputs) {
   std::vector<TensorPieces> pieces;
   for (const TensorView& input : inputs) pieces.push_back({input.dtype, input.shape, {input.bytes}});
-  return RunPieces(pieces);
+  return RunArrays(pieces);
 }
 
-StatusOr<std::vector<Array>> HostProgramRunner::RunPieces(std::span<const TensorPieces> inputs) {
+// Nothing is left for the last part.
+StatusOr<PartOutputs> ProgramRunner::RunPart(std::span<const TensorPieces> inputs, const BatchPart& part) {
+  shown_.clear();
+  SWIZZLE_ASSIGN_OR_RETURN(shown_, RunArrays(inputs));
+  std::vector<TensorView> views;
+  views.reserve(shown_.size());
+  for (const Array& output : shown_) views.push_back({output.dtype, output.shape, output.AsBytes()});
+  return PartOutputs{std::move(views), part.first, part.rows};
+}
+
+StatusOr<std::vector<Array>> HostProgramRunner::RunArrays(std::span<const TensorPieces> inputs) {
   joined_.resize(inputs.size());
   std::vector<TensorView> views;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -10,28 +10,21 @@
 
 #include "model_loader/interpreter/memory/block_range.h"
 #include "model_loader/interpreter/run/executor.h"
+#include "model_loader/plan/run/model_runner.h"
 
 namespace swizzle::interpreter {
 
-// A tensor whose elements lie in pieces, one after the other. Refers to them.
-struct TensorPieces {
-  DType dtype = DType::kFloat32;
-  Shape shape;
-  std::vector<std::span<const std::byte>> pieces;
-  // All lie in memory that DeviceBackend::AllocateHost gave, and stay as they are until the run has returned.
-  bool is_pinned = false;
-
-  size_t bytes() const;
-};
-
-class ProgramRunner {
+class ProgramRunner : public ModelRunner {
  public:
-  virtual ~ProgramRunner() = default;
   // As Program::Run; the outputs stand on the host until the next run.
-  virtual StatusOr<std::vector<Array>> RunPieces(std::span<const TensorPieces> inputs) = 0;
+  virtual StatusOr<std::vector<Array>> RunArrays(std::span<const TensorPieces> inputs) = 0;
   // Runs on inputs that are in one piece each.
   StatusOr<std::vector<Array>> Run(std::span<const TensorView> inputs);
-  virtual int threads() const = 0;  // of the host's that compute
+
+  StatusOr<PartOutputs> RunPart(std::span<const TensorPieces> inputs, const BatchPart& part) final;
+
+ private:
+  std::vector<Array> shown_;  // what there are views of
 };
 
 // On the host.
@@ -46,8 +39,8 @@ class HostProgramRunner final : public ProgramRunner {
         supplies_{std::make_shared<BlockRange>(limits.budget, BlockRange::AddressesFor(limits.max_live_bytes)), gate,
                   nullptr, true} {}
 
-  StatusOr<std::vector<Array>> RunPieces(std::span<const TensorPieces> inputs) override;
-  int threads() const override { return stream_->threads(); }
+  StatusOr<std::vector<Array>> RunArrays(std::span<const TensorPieces> inputs) override;
+  int threads(int64_t) const override { return stream_->threads(); }
 
  private:
   const std::shared_ptr<const Program> program_;

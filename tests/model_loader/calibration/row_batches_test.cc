@@ -40,7 +40,7 @@ float FirstOf(const TensorView& view) {
 TEST(RowBatchesTest, AreOfTheModelsOwnSize) {
   const auto program = ProgramOf("Erf", {2, 3});
   const NpyArrays rows = Rows({6, 3});
-  const auto batches = RowBatches::Of(*program, rows, 8);
+  const auto batches = RowBatches::Of(InterfaceOf(*program), rows, 8);
   ASSERT_THAT(batches, IsOk());
   EXPECT_EQ(batches->size(), 3);
   EXPECT_EQ(batches->rows(), 6);
@@ -50,14 +50,14 @@ TEST(RowBatchesTest, AreOfTheModelsOwnSize) {
     EXPECT_EQ(view.bytes.size(), 6 * sizeof(float));
     EXPECT_EQ(FirstOf(view), static_cast<float>(6 * i));
   }
-  EXPECT_THAT(RowBatches::Of(*program, Rows({5, 3}), 8),
+  EXPECT_THAT(RowBatches::Of(InterfaceOf(*program), Rows({5, 3}), 8),
               IsError(StatusCode::kInvalidArgument, "input 'x' is [5,3]; the model runs batches of 2"));
 }
 
 TEST(RowBatchesTest, OfAFreeBatchAreAsManyAsAreAskedFor) {
   const auto program = ProgramOf("Erf", {-1, 3});
   const NpyArrays rows = Rows({10, 3});
-  const auto batches = RowBatches::Of(*program, rows, 8);
+  const auto batches = RowBatches::Of(InterfaceOf(*program), rows, 8);
   ASSERT_THAT(batches, IsOk());
   EXPECT_EQ(batches->size(), 2);
   EXPECT_EQ(batches->Batch(0)[0].shape, (Shape{8, 3}));
@@ -69,7 +69,7 @@ TEST(RowBatchesTest, AreOneWhereRowsDependOnEachOther) {
   const auto program = *interpreter::ReadProgram(
       OnnxBuilder().Input("x", {-1, 3}).Node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{0}}}).Output("y").Bytes());
   const NpyArrays rows = Rows({10, 3});
-  const auto batches = RowBatches::Of(*program, rows, 8);
+  const auto batches = RowBatches::Of(InterfaceOf(*program), rows, 8);
   ASSERT_THAT(batches, IsOk());
   EXPECT_EQ(batches->size(), 1);
   EXPECT_EQ(batches->Batch(0)[0].shape, (Shape{10, 3}));
@@ -77,10 +77,11 @@ TEST(RowBatchesTest, AreOneWhereRowsDependOnEachOther) {
 
 TEST(RowBatchesTest, NameInputsThatAreMissingOrTooMany) {
   const auto program = ProgramOf("Erf", {-1, 3});
-  EXPECT_THAT(RowBatches::Of(*program, {}, 8), IsError(StatusCode::kInvalidArgument, "input 'x' is missing"));
+  EXPECT_THAT(RowBatches::Of(InterfaceOf(*program), {}, 8),
+              IsError(StatusCode::kInvalidArgument, "input 'x' is missing"));
   NpyArrays two = Rows({1, 3});
   two["z"] = two["x"];
-  EXPECT_THAT(RowBatches::Of(*program, two, 8), IsError(StatusCode::kInvalidArgument, "no input 'z'"));
+  EXPECT_THAT(RowBatches::Of(InterfaceOf(*program), two, 8), IsError(StatusCode::kInvalidArgument, "no input 'z'"));
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
   EXPECT_TRUE(std::holds_alternative<LoadedModel>(*planned));
   const auto unplanned = node("Erf");
   ASSERT_THAT(unplanned, IsOk());
-  const auto& fallback = std::get<FallbackModel>(*unplanned);
+  const auto& fallback = std::get<ProgramModel>(*unplanned);
   EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
   EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
   EXPECT_THAT(node("MaxRoiPool"),
@@ -127,7 +127,7 @@ TEST(LoaderTest, OpensPackedGraphs) {
   EXPECT_EQ(weight[1], 17.0f);  // outputs are rows
   const auto unplanned = packed("Erf");
   ASSERT_THAT(unplanned, IsOk());
-  const auto& fallback = std::get<FallbackModel>(*unplanned);
+  const auto& fallback = std::get<ProgramModel>(*unplanned);
   EXPECT_EQ(fallback.container, "swz");
   EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
   EXPECT_EQ(fallback.program->weight_bytes(), 8 * 16 * 4);

@@ -77,9 +77,9 @@ TEST_F(DeviceProgramTest, LargeBatchesAreFilledUp) {
 // Runs views' rows as so many pieces of memory that the device reads.
 StatusOr<std::vector<interpreter::Array>> RunInPieces(interpreter::ProgramRunner& runner,
                                                       std::span<const TensorView> views, int64_t rows_of_a_piece) {
-  std::vector<interpreter::TensorPieces> inputs;
+  std::vector<TensorPieces> inputs;
   for (const TensorView& view : views) {
-    interpreter::TensorPieces& input = inputs.emplace_back(view.dtype, view.shape);
+    TensorPieces& input = inputs.emplace_back(view.dtype, view.shape);
     input.is_pinned = true;
     const size_t row = view.bytes.size() / static_cast<size_t>(view.shape[0]);
     for (int64_t first = 0; first < view.shape[0]; first += rows_of_a_piece) {
@@ -87,7 +87,7 @@ StatusOr<std::vector<interpreter::Array>> RunInPieces(interpreter::ProgramRunner
       input.pieces.push_back(view.bytes.subspan(static_cast<size_t>(first) * row, static_cast<size_t>(rows) * row));
     }
   }
-  return runner.RunPieces(inputs);
+  return runner.RunArrays(inputs);
 }
 
 // x [batch, 2048, 8]: a row has 64 KiB, as many as are worth a copy of their own.

@@ -369,7 +369,7 @@ TEST_F(Commands, RunNamesWhatIsWrongWithItsInputs) {
   ExpectBadInput(run({"image=" + good, "image=" + good}), "given twice");
   ExpectBadInput(run({"image=" + Path("absent.npy")}), "absent.npy");
   ExpectBadInput(run({"image=" + WriteInput("shape.npy", {1, 3, 8, 9})}), "it must be [1,3,8,8]");
-  ExpectBadInput(run({"image=" + WriteInput("scalar.npy", {})}), "must be at least 1");
+  ExpectBadInput(run({"image=" + WriteInput("scalar.npy", {})}), "'image' is []; it must be [1,3,8,8]");
   ExpectBadInput(run({"image=" + WriteInput("empty.npy", {0, 3, 8, 8})}), "must be at least 1");
   const std::vector<double> doubles(192);
   ASSERT_TRUE(WriteNpy(Path("f8.npy"), {DType::kFloat64, {1, 3, 8, 8}, std::as_bytes(std::span(doubles))}).ok());

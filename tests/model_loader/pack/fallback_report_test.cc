@@ -28,7 +28,7 @@ output "y" = %y
                           17);
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
-  FallbackModel model;
+  ProgramModel model;
   model.program = *interpreter::Program::Make(*std::move(graph));
   model.reason = "Tan is none";
   const regions::RegionalProgram regional =
@@ -75,7 +75,7 @@ output "g" = %g
                           17);
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
-  FallbackModel model;
+  ProgramModel model;
   model.program = *interpreter::Program::Make(*std::move(graph));
   const regions::RegionalProgram regional =
       regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});

@@ -11,7 +11,8 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/plan/planner.h"
-#include "server/model/plan_model.h"
+#include "server/model/derived_spec.h"
+#include "server/model/served_model.h"
 #include "tests/server/model/sum_plan.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/random_network.h"
@@ -41,11 +42,11 @@ std::vector<float> RunOne(Session& session, const std::vector<Input>& inputs) {
   return {floats, floats + outputs[0].size() / sizeof(float)};
 }
 
-std::shared_ptr<PlanModel> NewModel(std::shared_ptr<const Plan> plan, int64_t max_batch_size) {
-  ModelSpec spec = DeriveSpec(plan->network());
+std::shared_ptr<ServedModel> NewModel(std::shared_ptr<const Plan> plan, int64_t max_batch_size) {
+  ModelSpec spec = *DeriveSpec(InterfaceOf(plan->network()));
   spec.name = "replaced";
   spec.max_batch_size = max_batch_size;
-  auto model = NewPlanModel(std::move(spec), std::move(plan));
+  auto model = NewServedModel(std::move(spec), {std::move(plan)});
   SWIZZLE_CHECK(model.ok());
   return *std::move(model);
 }
@@ -57,7 +58,7 @@ TEST(PlanReplacementTest, ANewPlanRunsFromTheNextBatchOn) {
   const std::vector<Input> inputs = {{{2, 2}, {3, 4, 5, 6}}, {{2, 1}, {20, 30}}};
   EXPECT_THAT(RunOne(*session, inputs), ElementsAre(23, 24, 35, 36));
   EXPECT_EQ(model->facts()->properties.at("swizzle_micro_batch"), "8");
-  ASSERT_TRUE(model->ReplacePlan(0, second).ok());
+  ASSERT_TRUE(model->Replace(0, second).ok());
   EXPECT_THAT(RunOne(*session, inputs), ElementsAre(23, 24, 35, 36));
   EXPECT_EQ(model->facts()->properties.at("swizzle_micro_batch"), "1");
   EXPECT_THAT(first->log.runs, ElementsAre(2));
@@ -75,7 +76,7 @@ TEST(PlanReplacementTest, SessionsGoOnWhereARunnerCannotBeHad) {
   };
   const auto model = NewModel(std::make_shared<SumPlan>(0, 8), 8);
   const auto session = *model->NewSession(Clock::Real());
-  EXPECT_EQ(model->ReplacePlan(0, std::make_shared<NoRunners>()).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(model->Replace(0, std::make_shared<NoRunners>()).code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(RunOne(*session, {{{1, 2}, {1, 2}}, {{1, 1}, {10}}}), ElementsAre(11, 12));
 }
 
@@ -112,7 +113,7 @@ TEST(PlanReplacementTest, NoBatchIsLostOrWrongWhilePlansAreReplaced) {
   }
   for (int i = 1; i <= 20; ++i) {
     const int before = runs;
-    EXPECT_TRUE(model->ReplacePlan(0, plans[i % 2]).ok());
+    EXPECT_TRUE(model->Replace(0, plans[i % 2]).ok());
     while (runs < before + 3) std::this_thread::yield();
   }
   stop = true;

@@ -9,7 +9,8 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/plan/planner.h"
-#include "server/model/plan_model.h"
+#include "server/model/derived_spec.h"
+#include "server/model/served_model.h"
 #include "tests/support/random_encoder.h"
 #include "tests/support/status_matchers.h"
 
@@ -66,14 +67,14 @@ class SequenceSessionTest : public ::testing::Test {
   void Load(const RandomEncoderOptions& options = {}, bool compute_masked = false, int64_t max_tokens = 512,
             int64_t micro_batch = 0) {
     Network network = MakeRandomEncoder(options);
-    ModelSpec spec = DeriveSpec(network);
+    ModelSpec spec = *DeriveSpec(InterfaceOf(network));
     spec.name = "encoder";
     spec.compute_masked = compute_masked;
     const PlanOptions plan_options{
         .max_tokens = max_tokens, .threads = 2, .tuning_budget = absl::ZeroDuration(), .micro_batch = micro_batch};
     auto plan = MakePlan(std::move(network), Cpu(), plan_options);
     ASSERT_THAT(plan.status(), IsOk());
-    auto model = NewPlanModel(std::move(spec), *plan);
+    auto model = NewServedModel(std::move(spec), {*plan});
     ASSERT_THAT(model.status(), IsOk());
     model_ = *std::move(model);
     session_ = *model_->NewSession(Clock::Real());

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/model/derived_spec.h"
 #include "tests/server/model/sum_plan.h"
 #include "tests/support/fake_clock.h"
 
@@ -74,17 +75,21 @@ class ScriptedTuner final : public PlanTuner {
 class BackgroundTunerTest : public ::testing::Test {
  protected:
   BackgroundTunerTest() {
-    ModelSpec spec = DeriveSpec(SumNetwork(0));
+    ModelSpec spec = *DeriveSpec(InterfaceOf(SumNetwork(0)));
     spec.name = "sum";
     spec.max_batch_size = 8;
-    auto model = NewPlanModel(std::move(spec), std::make_shared<SumPlan>(0, 8));
+    auto model = NewServedModel(std::move(spec), {std::make_shared<SumPlan>(0, 8)});
     SWIZZLE_CHECK(model.ok());
     model_ = *std::move(model);
   }
 
   TuningJob Job() {
-    TuningJob job{
-        .model = "sum", .version = 1, .plans = model_, .tuners = {}, .recorder = metrics_, .budget = absl::Seconds(10)};
+    TuningJob job{.model = "sum",
+                  .version = 1,
+                  .served = model_,
+                  .tuners = {},
+                  .recorder = metrics_,
+                  .budget = absl::Seconds(10)};
     job.tuners.push_back(std::make_unique<ScriptedTuner>(script_));
     return job;
   }
@@ -101,7 +106,7 @@ class BackgroundTunerTest : public ::testing::Test {
   Activity activity_;
   Script script_;
   const std::shared_ptr<TuningMetrics> metrics_ = std::make_shared<TuningMetrics>();
-  std::shared_ptr<PlanModel> model_;
+  std::shared_ptr<ServedModel> model_;
 };
 
 TEST_F(BackgroundTunerTest, ReplacesThePlanByABetterOne) {
@@ -118,7 +123,6 @@ TEST_F(BackgroundTunerTest, KnowsOfPlansThatATunerReplacesItself) {
   script_.passes = {Pass(absl::Seconds(1), {.replaced = 2, .gain = 0.1, .timed_now = 9})};
   BackgroundTuner tuner(activity_, clock_);
   TuningJob job = Job();
-  job.served = std::exchange(job.plans, nullptr);
   tuner.TuneNow(std::move(job));
   metrics_->AwaitState(TuningState::kDone);
   EXPECT_EQ(metrics_->replaced(), 1);

@@ -1,5 +1,3 @@
-#include "server/model/plan_model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,9 @@
 #include <utility>
 
 #include "kernels/cpu/runtime/available_cpus.h"
+#include "server/model/derived_spec.h"
+#include "server/model/model_facts.h"
+#include "server/model/served_model.h"
 #include "tests/server/model/sum_plan.h"
 
 namespace swizzle {
@@ -58,7 +59,7 @@ class Item {
 };
 
 ModelSpec SumSpec(int64_t batch_size = 0) {
-  ModelSpec spec = DeriveSpec(SumNetwork(batch_size));
+  ModelSpec spec = *DeriveSpec(InterfaceOf(SumNetwork(batch_size)));
   spec.name = "sum";
   if (spec.max_batch_size > 0) spec.max_batch_size = 8;
   return spec;
@@ -71,18 +72,18 @@ std::unique_ptr<Session> NewSession(const std::shared_ptr<Model>& model) {
 }
 
 std::shared_ptr<Model> NewModel(ModelSpec spec, std::shared_ptr<const Plan> plan) {
-  auto model = NewPlanModel(std::move(spec), std::move(plan));
+  auto model = NewServedModel(std::move(spec), {std::move(plan)});
   SWIZZLE_CHECK(model.ok());
   return *std::move(model);
 }
 
 std::string Refusal(const ModelSpec& spec, int64_t batch_size = 0) {
-  const Status status = NewPlanModel(spec, std::make_shared<SumPlan>(batch_size, 8)).status();
+  const Status status = NewServedModel(spec, {std::make_shared<SumPlan>(batch_size, 8)}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
 
-TEST(PlanModelTest, GathersAndScattersABatch) {
+TEST(PlannedWholeTest, GathersAndScattersABatch) {
   const auto model = NewModel(SumSpec(), std::make_shared<SumPlan>(0, 8));
   const auto session = NewSession(model);
   Item first, second;
@@ -100,9 +101,9 @@ TEST(PlanModelTest, GathersAndScattersABatch) {
   EXPECT_THAT(second.shape(1), ElementsAre(2, 1));
 }
 
-class PlanModelRunsTest : public ::testing::TestWithParam<bool> {};  // whether the plan has a tail
+class PlannedWholeRunsTest : public ::testing::TestWithParam<bool> {};  // whether the plan has a tail
 
-TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
+TEST_P(PlannedWholeRunsTest, RunsALargeBatchInSeveralRuns) {
   const auto plan = std::make_shared<SumPlan>(0, 8, 3);
   plan->tail = GetParam();
   const auto model = NewModel(SumSpec(), plan);
@@ -121,7 +122,7 @@ TEST_P(PlanModelRunsTest, RunsALargeBatchInSeveralRuns) {
   EXPECT_GT(times.input, absl::ZeroDuration());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tails, PlanModelRunsTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Tails, PlannedWholeRunsTest, ::testing::Bool());
 
 // Runs it in a thread of its own, as executors do, and returns the processors that may use until the stream rests,
 // which those of SumPlan never do.
@@ -138,7 +139,7 @@ std::vector<int> CpusOfARun(Session& session) {
   return cpus;
 }
 
-TEST(PlanModelTest, PinsThreadsWhereTheSpecificationSaysSo) {
+TEST(PlannedWholeTest, PinsThreadsWhereTheSpecificationSaysSo) {
   ModelSpec spec = SumSpec();
   const std::vector<int> all = cpu::AffinityMask();
   EXPECT_EQ(CpusOfARun(*NewSession(NewModel(spec, std::make_shared<SumPlan>(0, 8)))), all);
@@ -150,11 +151,11 @@ TEST(PlanModelTest, PinsThreadsWhereTheSpecificationSaysSo) {
 }
 
 // On the CPU, where nothing else computes, and on whatever processor.
-TEST(PlanModelTest, RunsAtOnceWhereItWaitsForNothing) {
+TEST(PlannedWholeTest, RunsAtOnceWhereItWaitsForNothing) {
   const auto turns = std::make_shared<ComputeTurns>(2);
   const auto runs_at_once = [](const ModelSpec& spec, std::shared_ptr<ComputeTurns> its) {
-    const std::vector<std::shared_ptr<const Plan>> plans = {std::make_shared<SumPlan>(0, 8)};
-    const std::shared_ptr<Model> model = *NewPlanModel(spec, plans, std::move(its));
+    const std::shared_ptr<Model> model =
+        *NewServedModel(spec, {std::make_shared<SumPlan>(0, 8)}, {.turns = std::move(its)});
     return NewSession(model)->RunsAtOnce(0);
   };
   ModelSpec spec = SumSpec();
@@ -173,7 +174,7 @@ TEST(PlanModelTest, RunsAtOnceWhereItWaitsForNothing) {
 }
 
 // Two requests whose inputs Stage has copied, and then a batch of which one was not.
-TEST(PlanModelTest, TakesStagedInputsFromWhereTheyAre) {
+TEST(PlannedWholeTest, TakesStagedInputsFromWhereTheyAre) {
   const auto plan = std::make_shared<SumPlan>(0, 8);
   plan->has_sources = true;
   const auto model = NewModel(SumSpec(), plan);
@@ -196,7 +197,7 @@ TEST(PlanModelTest, TakesStagedInputsFromWhereTheyAre) {
   }
 }
 
-TEST(PlanModelTest, StagesNothingWhereThereIsNoRoom) {
+TEST(PlannedWholeTest, StagesNothingWhereThereIsNoRoom) {
   const auto plan = std::make_shared<SumPlan>(0, 8);
   const auto model = NewModel(SumSpec(), plan);
   Item item;
@@ -218,7 +219,7 @@ TEST(PlanModelTest, StagesNothingWhereThereIsNoRoom) {
   EXPECT_TRUE(stage());
 }
 
-TEST(PlanModelTest, FollowsTheOrderOfTheSpecification) {
+TEST(PlannedWholeTest, FollowsTheOrderOfTheSpecification) {
   ModelSpec spec = SumSpec();
   std::swap(spec.inputs[0], spec.inputs[1]);
   spec.outputs.erase(spec.outputs.begin());
@@ -233,7 +234,7 @@ TEST(PlanModelTest, FollowsTheOrderOfTheSpecification) {
   EXPECT_THAT(item.output(0), ElementsAre(20));
 }
 
-TEST(PlanModelTest, AFixedBatchIsPartOfTheShapes) {
+TEST(PlannedWholeTest, AFixedBatchIsPartOfTheShapes) {
   const auto model = NewModel(SumSpec(2), std::make_shared<SumPlan>(2, 2));
   EXPECT_EQ(model->spec().max_batch_size, 0);
   EXPECT_THAT(model->spec().inputs[0].dims, ElementsAre(2, 2));
@@ -247,7 +248,7 @@ TEST(PlanModelTest, AFixedBatchIsPartOfTheShapes) {
   EXPECT_THAT(item.shape(0), ElementsAre(2, 2));
 }
 
-TEST(PlanModelTest, AFreeBatchWithoutMaxBatchSize) {
+TEST(PlannedWholeTest, AFreeBatchWithoutMaxBatchSize) {
   ModelSpec spec = SumSpec();
   spec.max_batch_size = 0;
   spec.inputs[0].dims = {-1, 2};
@@ -271,14 +272,14 @@ TEST(PlanModelTest, AFreeBatchWithoutMaxBatchSize) {
   Item none, many, uneven;
   const Status too_few = run(none.Add({0, 2}, {}).Add({0, 1}, {}));
   EXPECT_EQ(too_few.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(too_few.message()), HasSubstr("'a' of model 'sum' has shape [0,2]"));
+  EXPECT_THAT(std::string(too_few.message()), HasSubstr("model 'sum': input 'a' has 0 rows"));
   EXPECT_THAT(std::string(run(many.Add({9, 2}, std::vector<float>(18)).Add({9, 1}, std::vector<float>(9))).message()),
-              HasSubstr("must be 1 to 8"));
+              HasSubstr("must be at least 1, and at most 8"));
   EXPECT_THAT(std::string(run(uneven.Add({2, 2}, std::vector<float>(4)).Add({3, 1}, std::vector<float>(3))).message()),
               HasSubstr("input 'b' of model 'sum' has shape [3,1]"));
 }
 
-TEST(PlanModelTest, AFailedRunIsReported) {
+TEST(PlannedWholeTest, AFailedRunIsReported) {
   auto plan = std::make_shared<SumPlan>(0, 8);
   plan->run_status = absl::InternalError("device lost");
   const auto model = NewModel(SumSpec(), plan);
@@ -287,10 +288,10 @@ TEST(PlanModelTest, AFailedRunIsReported) {
   item.Add({1, 2}, {1, 2}).Add({1, 1}, {10});
   std::vector<BatchItem> batch = {item.Batched(1)};
   BatchTimes times;
-  EXPECT_EQ(session->Run(batch, times), absl::InternalError("device lost"));
+  EXPECT_EQ(session->Run(batch, times), absl::InternalError("model 'sum': device lost"));
 }
 
-TEST(PlanModelTest, RefusesASpecificationThatDoesNotFit) {
+TEST(PlannedWholeTest, RefusesASpecificationThatDoesNotFit) {
   ModelSpec unknown = SumSpec();
   unknown.inputs[0].name = "x";
   EXPECT_EQ(Refusal(unknown), "input 'x' of model 'sum' is configured, but the model has 'a', 'b'");
@@ -326,7 +327,7 @@ TEST(PlanModelTest, RefusesASpecificationThatDoesNotFit) {
 }
 
 TEST(DeriveSpecTest, AFreeBatchAllows64Rows) {
-  const ModelSpec spec = DeriveSpec(SumNetwork(0));
+  const ModelSpec spec = *DeriveSpec(InterfaceOf(SumNetwork(0)));
   EXPECT_EQ(spec.max_batch_size, 64);
   EXPECT_EQ(spec.backend, "swizzle");
   EXPECT_TRUE(spec.dynamic_batching);
@@ -352,6 +353,20 @@ LayerReport Layer(std::string op, Format format, std::string kernel, int64_t row
   return layer;
 }
 
+// A plan that is nothing but its report.
+class ReportedPlan final : public testing::FakePlan {
+ public:
+  explicit ReportedPlan(PlanReport report) : FakePlan(Network(), 1) { report_ = std::move(report); }
+  StatusOr<std::unique_ptr<Runner>> NewRunner(const RunnerOptions&) const override {
+    return absl::UnimplementedError("");
+  }
+};
+
+ModelFacts FactsOfPlan(PlanReport report) {
+  const CompiledModel models[] = {std::make_shared<ReportedPlan>(std::move(report))};
+  return FactsOf(models, 0);
+}
+
 TEST(FactsOfTest, SumsUpTheLayers) {
   PlanReport report;
   report.backend = "cpu";
@@ -369,7 +384,7 @@ TEST(FactsOfTest, SumsUpTheLayers) {
       Layer("max_pool", Format::kNone, "max_pool_none_f32_avx2", 0, 0, 0),
       Layer("reshape", Format::kNone, "", 0, 0, 0),
   };
-  const ModelFacts facts = FactsOf(report);
+  const ModelFacts facts = FactsOfPlan(report);
   EXPECT_DOUBLE_EQ(facts.sparsity, 0.75);
   EXPECT_EQ(facts.dense_bytes, 4000);
   EXPECT_EQ(facts.stored_bytes, 1500);
@@ -391,7 +406,7 @@ TEST(FactsOfTest, SumsUpTheLayers) {
 }
 
 TEST(FactsOfTest, AModelWithoutWeightsIsNotSparse) {
-  const ModelFacts facts = FactsOf(PlanReport{});
+  const ModelFacts facts = FactsOfPlan(PlanReport{});
   EXPECT_EQ(facts.sparsity, 0.0);
   EXPECT_THAT(facts.kernels, IsEmpty());
 }

@@ -1,5 +1,3 @@
-#include "server/model/fallback_model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,8 @@
 #include <thread>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "server/model/derived_spec.h"
+#include "server/model/served_model.h"
 #include "tests/kernels/fake_device.h"
 #include "tests/support/status_matchers.h"
 
@@ -19,7 +19,7 @@ using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
 
 // y = op(x), x and y FP32 of this shape.
-FallbackModel OneNode(const std::string& op, const Shape& shape) {
+ProgramModel OneNode(const std::string& op, const Shape& shape) {
   Graph graph;
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, shape, std::nullopt})};
@@ -29,16 +29,22 @@ FallbackModel OneNode(const std::string& op, const Shape& shape) {
   return {*interpreter::Program::Make(std::move(graph)), "a reason"};
 }
 
-class FallbackModelTest : public ::testing::Test {
+class InRegionsTest : public ::testing::Test {
  protected:
-  StatusOr<std::shared_ptr<Model>> Make(const FallbackModel& model, ModelSpec spec) {
+  StatusOr<std::shared_ptr<ServedModel>> Make(const ProgramModel& model, ModelSpec spec) {
     regions::RegionalProgram regional{
         .program = model.program, .regions = {}, .unplanned = "no weights", .refusals = {}};
-    return NewFallbackModel(std::move(spec), model.reason, {std::move(regional)}, *backend_, runs_);
+    return Serve(std::move(spec), model.reason, {std::move(regional)});
+  }
+  StatusOr<std::shared_ptr<ServedModel>> Serve(ModelSpec spec, const std::string& reason,
+                                               std::vector<regions::RegionalProgram> regionals) {
+    std::vector<CompiledModel> models;
+    for (regions::RegionalProgram& regional : regionals) models.emplace_back(std::move(regional), reason, *backend_);
+    return NewServedModel(std::move(spec), std::move(models), runs_);
   }
 
   const std::unique_ptr<Backend> backend_ = NewCpuBackend();
-  FallbackRuns runs_ = {.threads = 1};
+  SessionOptions runs_ = {.threads = 1};
 };
 
 // One request of rows of two elements.
@@ -60,25 +66,25 @@ struct Request {
   std::vector<Shape> shapes;
 };
 
-TEST_F(FallbackModelTest, DerivesWhetherRequestsShareABatch) {
-  const auto rows = DeriveInterpretedSpec(*OneNode("Neg", {-1, 2}).program);
+TEST_F(InRegionsTest, DerivesWhetherRequestsShareABatch) {
+  const auto rows = DeriveSpec(InterfaceOf(*OneNode("Neg", {-1, 2}).program));
   ASSERT_THAT(rows, IsOk());
   EXPECT_EQ(rows->max_batch_size, 64);
   EXPECT_EQ(rows->inputs[0].dims, Shape{2});
-  const auto of_any_length = DeriveInterpretedSpec(*OneNode("Neg", {-1, -1}).program);
+  const auto of_any_length = DeriveSpec(InterfaceOf(*OneNode("Neg", {-1, -1}).program));
   ASSERT_THAT(of_any_length, IsOk());
   EXPECT_EQ(of_any_length->max_batch_size, 64);
   EXPECT_EQ(of_any_length->inputs[0].dims, Shape{-1});
-  const auto whole = DeriveInterpretedSpec(*OneNode("Neg", {2, -1}).program);
+  const auto whole = DeriveSpec(InterfaceOf(*OneNode("Neg", {2, -1}).program));
   ASSERT_THAT(whole, IsOk());
   EXPECT_EQ(whole->max_batch_size, 0);
   EXPECT_EQ(whole->outputs[0].dims, (Shape{2, -1}));
 }
 
-TEST_F(FallbackModelTest, ABatchBeyondItsMemoryFailsAlone) {
-  const FallbackModel model = OneNode("Neg", {-1, 2});
+TEST_F(InRegionsTest, ABatchBeyondItsMemoryFailsAlone) {
+  const ProgramModel model = OneNode("Neg", {-1, 2});
   runs_.limits.max_live_bytes = 2 * 2 * 8;  // two rows going in, and coming out
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -108,10 +114,10 @@ Graph SecretSum(bool within) {
   return graph;
 }
 
-TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
+TEST_F(InRegionsTest, ARequestsErrorNamesTheOperatorAndNoNode) {
   for (const bool within : {false, true}) {
-    const FallbackModel model{*interpreter::Program::Make(SecretSum(within)), "a reason"};
-    const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+    const ProgramModel model{*interpreter::Program::Make(SecretSum(within)), "a reason"};
+    const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
     ASSERT_THAT(served, IsOk());
     const auto session = (*served)->NewSession(Clock::Real());
     ASSERT_THAT(session, IsOk());
@@ -124,9 +130,9 @@ TEST_F(FallbackModelTest, ARequestsErrorNamesTheOperatorAndNoNode) {
   }
 }
 
-TEST_F(FallbackModelTest, GathersAndScattersABatch) {
-  const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+TEST_F(InRegionsTest, GathersAndScattersABatch) {
+  const ProgramModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -141,9 +147,9 @@ TEST_F(FallbackModelTest, GathersAndScattersABatch) {
 }
 
 // However many are computed at once meanwhile, which is tried.
-TEST_F(FallbackModelTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
-  const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+TEST_F(InRegionsTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
+  const ProgramModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -162,9 +168,9 @@ TEST_F(FallbackModelTest, EachRequestHasItsRowsWhicheverAreComputedAtOnce) {
   }
 }
 
-TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
-  const FallbackModel model = OneNode("Neg", {-1, -1});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+TEST_F(InRegionsTest, ABatchIsOfOneShape) {
+  const ProgramModel model = OneNode("Neg", {-1, -1});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -185,18 +191,18 @@ TEST_F(FallbackModelTest, ABatchIsOfOneShape) {
   EXPECT_THAT((*session)->Run(std::span(empty).first(1), times), IsOk());
 }
 
-TEST_F(FallbackModelTest, OneShapeIsOneClass) {
-  const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+TEST_F(InRegionsTest, OneShapeIsOneClass) {
+  const ProgramModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   EXPECT_EQ((*served)->BatchClass(Request({1, 2}).views), (*served)->BatchClass(Request({3, 4, 5, 6}).views));
 }
 
 // A shape that has not come before may have to be planned for, for which no thread is borrowed.
-TEST_F(FallbackModelTest, RunsShapesAtOnceThatRanBefore) {
+TEST_F(InRegionsTest, RunsShapesAtOnceThatRanBefore) {
   runs_.turns = std::make_shared<ComputeTurns>(2);
-  const FallbackModel model = OneNode("Neg", {-1, -1});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+  const ProgramModel model = OneNode("Neg", {-1, -1});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -228,11 +234,11 @@ class WatchedClock final : public Clock {
 };
 
 // An executor of another model computes, and nothing is left of the processors.
-TEST_F(FallbackModelTest, ComputesInItsTurn) {
+TEST_F(InRegionsTest, ComputesInItsTurn) {
   WatchedClock clock;
   runs_.turns = std::make_shared<ComputeTurns>(1, clock);
-  const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+  const ProgramModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto session = (*served)->NewSession(Clock::Real());
   ASSERT_THAT(session, IsOk());
@@ -253,9 +259,9 @@ TEST_F(FallbackModelTest, ComputesInItsTurn) {
   executor.join();
 }
 
-TEST_F(FallbackModelTest, SaysWhatFellBackAndWhy) {
-  const FallbackModel model = OneNode("Neg", {-1, 2});
-  const auto served = Make(model, *DeriveInterpretedSpec(*model.program));
+TEST_F(InRegionsTest, SaysWhatFellBackAndWhy) {
+  const ProgramModel model = OneNode("Neg", {-1, 2});
+  const auto served = Make(model, *DeriveSpec(InterfaceOf(*model.program)));
   ASSERT_THAT(served, IsOk());
   const auto& properties = (*served)->facts()->properties;
   EXPECT_EQ(properties.at("swizzle_fallback"), "all");
@@ -280,7 +286,7 @@ std::shared_ptr<const interpreter::Program> ProductAnd(const std::string& op) {
   return *interpreter::Program::Make(std::move(graph));
 }
 
-TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
+TEST_F(InRegionsTest, SessionsTakeTheDevicesInTurn) {
   FakeDevice first("fake:0"), second("fake:1");
   const auto program = ProductAnd("Neg");
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
@@ -290,8 +296,7 @@ TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
     ASSERT_NE(regionals.back().on_device, nullptr) << regionals.back().not_on_device;
   }
   const int64_t weight_bytes = regionals.front().regions[0]->plan()->report().device_bytes;
-  const auto served =
-      NewFallbackModel(*DeriveInterpretedSpec(*program), "a reason", std::move(regionals), *backend_, runs_);
+  const auto served = Serve(*DeriveSpec(InterfaceOf(*program)), "a reason", std::move(regionals));
   ASSERT_THAT(served, IsOk());
   EXPECT_EQ((*served)->facts()->device_bytes, weight_bytes) << "of each device; the host has its own copy";
   EXPECT_THAT((*served)->facts()->devices, ::testing::ElementsAre("fake:0", "fake:1"));
@@ -310,11 +315,11 @@ TEST_F(FallbackModelTest, SessionsTakeTheDevicesInTurn) {
   }
 }
 
-TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
+TEST_F(InRegionsTest, SaysWhatIsPlanned) {
   const auto program = ProductAnd("Tan");
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(program, *backend_, options);
-  const auto served = NewFallbackModel(*DeriveInterpretedSpec(*program), "a reason", {regional}, *backend_, runs_);
+  const auto served = Serve(*DeriveSpec(InterfaceOf(*program)), "a reason", {regional});
   ASSERT_THAT(served, IsOk());
   const std::shared_ptr<const ModelFacts> facts = (*served)->facts();
   EXPECT_EQ(facts->properties.at("swizzle_fallback"), "parts");
@@ -338,10 +343,10 @@ TEST_F(FallbackModelTest, SaysWhatIsPlanned) {
   EXPECT_NE((*served)->facts(), facts) << "they are of the plans that run";
 }
 
-TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
-  const FallbackModel model = OneNode("Neg", {2, -1});
+TEST_F(InRegionsTest, RefusesSpecificationsThatDoNotFit) {
+  const ProgramModel model = OneNode("Neg", {2, -1});
   const auto refuses = [&](auto change, const std::string& message) {
-    ModelSpec spec = *DeriveInterpretedSpec(*model.program);
+    ModelSpec spec = *DeriveSpec(InterfaceOf(*model.program));
     change(spec);
     EXPECT_THAT(Make(model, std::move(spec)), IsError(StatusCode::kInvalidArgument, message));
   };
@@ -353,33 +358,33 @@ TEST_F(FallbackModelTest, RefusesSpecificationsThatDoNotFit) {
   refuses([](ModelSpec& spec) { spec.inputs.clear(); }, "input 'x' of model '' is not configured");
 }
 
-TEST_F(FallbackModelTest, TakesNoOtherSizesThanAreServed) {
-  const FallbackModel model = OneNode("Neg", {-1, -1, 4});
-  ModelSpec spec = *DeriveInterpretedSpec(*model.program);
-  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, -1, 4}));
+TEST_F(InRegionsTest, TakesNoOtherSizesThanAreServed) {
+  const ProgramModel model = OneNode("Neg", {-1, -1, 4});
+  ModelSpec spec = *DeriveSpec(InterfaceOf(*model.program));
+  EXPECT_EQ(InterfaceOf(WithServedInputs(model, spec)).inputs[0].shape, (Shape{-1, -1, 4}));
   spec.inputs[0].dims = {7, -1};
-  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, 7, 4}));
+  EXPECT_EQ(InterfaceOf(WithServedInputs(model, spec)).inputs[0].shape, (Shape{-1, 7, 4}));
   spec.max_batch_size = 0;
   spec.inputs[0].dims = {3, 7, -1};
-  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{3, 7, 4}));
+  EXPECT_EQ(InterfaceOf(WithServedInputs(model, spec)).inputs[0].shape, (Shape{3, 7, 4}));
   spec.inputs[0].dims = {3, 7, 5};
-  EXPECT_EQ(WithServedInputs(model.program, spec)->inputs()[0].shape, (Shape{-1, -1, 4})) << "which does not fit";
+  EXPECT_EQ(InterfaceOf(WithServedInputs(model, spec)).inputs[0].shape, (Shape{-1, -1, 4})) << "which does not fit";
 }
 
-TEST_F(FallbackModelTest, RefusesWhatNoRequestCanSatisfy) {
-  const FallbackModel model = OneNode("Det", {-1, 2, 3});
+TEST_F(InRegionsTest, RefusesWhatNoRequestCanSatisfy) {
+  const ProgramModel model = OneNode("Det", {-1, 2, 3});
   const PlanOptions options{.threads = 1, .tuning_budget = absl::ZeroDuration()};
   const regions::RegionalProgram regional = regions::PlanRegions(model.program, *backend_, options);
-  EXPECT_THAT(NewFallbackModel(*DeriveInterpretedSpec(*model.program), model.reason, {regional}, *backend_, runs_),
+  EXPECT_THAT(Serve(*DeriveSpec(InterfaceOf(*model.program)), model.reason, {regional}),
               IsError(StatusCode::kFailedPrecondition, "Det node 'node'"));
 }
 
-TEST_F(FallbackModelTest, WantsDeclaredOutputs) {
+TEST_F(InRegionsTest, WantsDeclaredOutputs) {
   Graph graph;
   graph.opset = 17;
   graph.inputs = {graph.AddValue({"x", DType::kFloat32, Shape{2}, std::nullopt})};
   graph.outputs.push_back({"y", graph.inputs[0]});
-  EXPECT_THAT(DeriveInterpretedSpec(**interpreter::Program::Make(std::move(graph))),
+  EXPECT_THAT(DeriveSpec(InterfaceOf(**interpreter::Program::Make(std::move(graph)))),
               IsError(StatusCode::kUnimplemented, "output 'y' is declared without type or shape"));
 }
 
