@@ -23,14 +23,13 @@ void BatchRows::ForEachPart(RowRange range, const Each& each) const {
   }
 }
 
-std::vector<std::span<const std::byte>> BatchRows::PiecesOf(size_t input, RowRange range) const {
-  std::vector<std::span<const std::byte>> pieces;
+void BatchRows::PiecesOf(size_t input, RowRange range, std::vector<std::span<const std::byte>>& pieces) const {
+  pieces.clear();
   ForEachPart(range, [&](const BatchItem& item, int64_t rows, RowRange part) {
     const std::span<const std::byte> all = item.inputs[input].bytes;
     const size_t row = all.size() / static_cast<size_t>(rows);
     pieces.push_back(all.subspan(static_cast<size_t>(part.begin) * row, static_cast<size_t>(part.count()) * row));
   });
-  return pieces;
 }
 
 void BatchRows::Append(size_t output, RowRange range, std::span<const std::byte> bytes) const {

@@ -25,8 +25,8 @@ class BatchRows {
   int64_t total() const { return total_; }
   std::span<const int64_t> of_items() const { return rows_; }
 
-  // Where these rows of an input lie: a piece for each request that has some of them.
-  std::vector<std::span<const std::byte>> PiecesOf(size_t input, RowRange range) const;
+  // Sets `pieces` to where these rows of an input lie: one for each request that has some of them.
+  void PiecesOf(size_t input, RowRange range, std::vector<std::span<const std::byte>>& pieces) const;
   // Appends the bytes of these rows to what the requests have of an output.
   void Append(size_t output, RowRange range, std::span<const std::byte> bytes) const;
 

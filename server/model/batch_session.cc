@@ -111,15 +111,18 @@ class BatchSession final : public Session {
   // A run's results may be gone with the next one.
   Status RunRows(std::span<BatchItem> batch, const BatchRows& rows, RowRange range, BatchTimes& times) {
     const Instant start = clock_.Now();
-    std::vector<TensorPieces> inputs(ports_.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs_.resize(ports_.inputs.size());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      TensorPieces& input = inputs_[PortOf(i)];
       const TensorView& first = batch[0].inputs[i];
-      Shape shape = first.shape;
-      shape[0] = range.count();
-      inputs[PortOf(i)] = PiecesOf(first.dtype, std::move(shape), rows.PiecesOf(i, range));
+      input.dtype = first.dtype;
+      input.shape = first.shape;
+      input.shape[0] = range.count();
+      rows.PiecesOf(i, range, input.pieces);
+      input.is_pinned = InPool(input.pieces);
     }
     const BatchPart part = {range.begin, range.count(), rows.total()};
-    SWIZZLE_ASSIGN_OR_RETURN(const PartOutputs outputs, Compute(inputs, part, start, times));
+    SWIZZLE_ASSIGN_OR_RETURN(const PartOutputs outputs, Compute(part, start, times));
     const Instant computed = clock_.Now();
     for (size_t i = 0; i < ports_.outputs.size() && outputs.rows > 0; ++i) {
       const RowRange of = {outputs.first, outputs.first + outputs.rows};
@@ -148,12 +151,12 @@ class BatchSession final : public Session {
   // A request as it is.
   Status RunAlone(const BatchItem& item, BatchTimes& times) {
     const Instant start = clock_.Now();
-    std::vector<TensorPieces> inputs(ports_.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs_.resize(ports_.inputs.size());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
       const TensorView& input = item.inputs[i];
-      inputs[PortOf(i)] = PiecesOf(input.dtype, input.shape, {input.bytes});
+      inputs_[PortOf(i)] = {input.dtype, input.shape, {input.bytes}, InPool({1, input.bytes})};
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const PartOutputs outputs, Compute(inputs, {0, 1, 1}, start, times));
+    SWIZZLE_ASSIGN_OR_RETURN(const PartOutputs outputs, Compute({0, 1, 1}, start, times));
     const Instant computed = clock_.Now();
     for (size_t i = 0; i < ports_.outputs.size(); ++i) {
       const TensorView& output = outputs.views[static_cast<size_t>(ports_.outputs[i])];
@@ -166,17 +169,15 @@ class BatchSession final : public Session {
 
   size_t PortOf(size_t input) const { return static_cast<size_t>(ports_.inputs[input]); }
 
-  TensorPieces PiecesOf(DType dtype, Shape shape, std::vector<std::span<const std::byte>> pieces) const {
+  bool InPool(const std::vector<std::span<const std::byte>>& pieces) const {
     const auto in_pool = [&](std::span<const std::byte> piece) { return model_.pool->Holds(piece); };
-    const bool is_pinned = model_.pool != nullptr && std::ranges::all_of(pieces, in_pool);
-    return {dtype, std::move(shape), std::move(pieces), is_pinned};
+    return model_.pool != nullptr && std::ranges::all_of(pieces, in_pool);
   }
 
   // start: when the inputs began to be gathered.
-  StatusOr<PartOutputs> Compute(std::span<const TensorPieces> inputs, const BatchPart& part, Instant start,
-                                BatchTimes& times) {
+  StatusOr<PartOutputs> Compute(const BatchPart& part, Instant start, BatchTimes& times) {
     const Instant gathered = clock_.Now();
-    StatusOr<PartOutputs> outputs = runner_->RunPart(inputs, part);
+    StatusOr<PartOutputs> outputs = runner_->RunPart(inputs_, part);
     if (!outputs.ok()) return ForClients(outputs.status());
     times.input += gathered - start;
     times.compute += clock_.Now() - gathered;
@@ -229,7 +230,8 @@ class BatchSession final : public Session {
   const ModelSpec& spec_;
   const PortMap& ports_;
   const std::shared_ptr<RunnerSeat> seat_;
-  ModelRunner* runner_ = nullptr;  // of the batch that runs
+  ModelRunner* runner_ = nullptr;     // of the batch that runs
+  std::vector<TensorPieces> inputs_;  // of its part that runs, by port
   Clock& clock_;
   std::atomic<uint64_t> last_class_ = ~uint64_t{0};  // of the last batch that was computed
   // Bytes of each; of an entry of either, beside its value, about.

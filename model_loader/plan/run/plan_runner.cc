@@ -56,9 +56,13 @@ Status PlanRunner::CheckInputs(std::span<const TensorPieces> inputs, const Batch
       return InvalidArgument("input '", port.name, "' is ", DTypeName(input.dtype), "; save array.astype('",
                              RowOf(port.dtype).npy, "')");
     }
-    Shape declared = DimsAt(network, port, rows);
-    if (network.batch_size > 0 && rows < network.batch_size) declared[0] = rows;
-    if (!Fits(input.shape, declared)) {
+    const std::span<const int64_t> dims(port.dims);
+    const bool has_rows = !input.shape.empty() && input.shape[0] == rows;
+    const bool fits =
+        has_rows && Fits(std::span(input.shape).subspan(1), network.batch_size > 0 ? dims.subspan(1) : dims);
+    if (!fits) {
+      Shape declared = DimsAt(network, port, rows);
+      if (network.batch_size > 0) declared[0] = rows;
       return InvalidArgument("input '", port.name, "' is ", ShapeText(input.shape), "; it must be ",
                              ShapeText(declared));
     }

@@ -40,15 +40,18 @@ class BatchRowsTest : public ::testing::Test {
 TEST_F(BatchRowsTest, PiecesAreWhereRequestsHaveThem) {
   const BatchRows rows(items_, {3, 1, 2});
   EXPECT_EQ(rows.total(), 6);
-  const auto all = rows.PiecesOf(0, {0, 6});
+  std::vector<std::span<const std::byte>> all;
+  rows.PiecesOf(0, {0, 6}, all);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[1].data(), bytes_.data() + 6);
-  const auto some = rows.PiecesOf(0, {2, 5});
+  std::vector<std::span<const std::byte>> some;
+  rows.PiecesOf(0, {2, 5}, some);
   ASSERT_EQ(some.size(), 3u);
   EXPECT_EQ(Numbers(some[0]), (std::vector{4, 5}));
   EXPECT_EQ(Numbers(some[1]), (std::vector{6, 7}));
   EXPECT_EQ(Numbers(some[2]), (std::vector{8, 9}));
-  const auto one = rows.PiecesOf(0, {3, 4});
+  std::vector<std::span<const std::byte>> one;
+  rows.PiecesOf(0, {3, 4}, one);
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(Numbers(one[0]), (std::vector{6, 7}));
 }
