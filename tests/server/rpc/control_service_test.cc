@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/server/served_models.h"
+#include "tests/support/message_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace swizzle {
@@ -101,12 +102,12 @@ TEST_F(ControlServiceTest, TakesTheNameWhereKServePutsIt) {
   load.set_repository_name("m");
   inference::RepositoryModelLoadResponse loaded;
   ASSERT_TRUE(Order(&Stub::RepositoryModelLoad, load, loaded).ok());
-  EXPECT_EQ(loaded.ShortDebugString(), "model_name: \"m\" is_loaded: true");
+  EXPECT_EQ(OneLineOf(loaded), "model_name: \"m\" is_loaded: true");
   inference::RepositoryModelUnloadRequest unload;
   unload.set_repository_name("m");
   inference::RepositoryModelUnloadResponse unloaded;
   ASSERT_TRUE(Order(&Stub::RepositoryModelUnload, unload, unloaded).ok());
-  EXPECT_EQ(unloaded.ShortDebugString(), "model_name: \"m\" is_unloaded: true");
+  EXPECT_EQ(OneLineOf(unloaded), "model_name: \"m\" is_unloaded: true");
 }
 
 TEST_F(ControlServiceTest, OverridesAreRefusedUnlessAllowed) {
@@ -222,7 +223,7 @@ TEST_F(ControlServiceTest, TellsOfModelsAndInfersNothing) {
   inference::RepositoryIndexResponse index;
   ASSERT_TRUE(Order(&Stub::RepositoryIndex, inference::RepositoryIndexRequest(), index).ok());
   ASSERT_EQ(index.models_size(), 1);
-  EXPECT_EQ(index.models(0).ShortDebugString(), "name: \"m\" state: \"UNAVAILABLE\" reason: \"not loaded\"");
+  EXPECT_EQ(OneLineOf(index.models(0)), "name: \"m\" state: \"UNAVAILABLE\" reason: \"not loaded\"");
   ASSERT_TRUE(Load("m").ok());
   inference::ModelInferResponse response;
   EXPECT_EQ(Order(&Stub::ModelInfer, InferRequest("m"), response).error_code(), StatusCode::PERMISSION_DENIED);

@@ -260,7 +260,9 @@ TEST_F(MessageLimitsTest, MoreMetadataThanAllowedIsRefused) {
   inference::ModelInferResponse response;
   EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("echo"), &response).error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"started\"} 1"));
-  EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"failed\"} 0"));
+  // gRPC 1.83 counts it among those that failed, 1.51 does not.
+  EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"failed\"} 0") ||
+              MetricsHave("swizzle_grpc_calls_total{state=\"failed\"} 1"));
   stub_ = inference::GRPCInferenceService::NewStub(NewChannel());  // gRPC closes the connection, sooner or later
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
 }

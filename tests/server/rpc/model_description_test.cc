@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/message_text.h"
+
 namespace swizzle {
 namespace {
 
@@ -50,9 +52,9 @@ TEST(DescribeIndexTest, NamesWhatIsNotReadyAndWhy) {
       {"\xff", 0, absl::InvalidArgumentError("model names consist of letters"), ModelState::kFailed}};
   const inference::RepositoryIndexResponse index = DescribeIndex(models, false);
   ASSERT_EQ(index.models_size(), 4);
-  EXPECT_EQ(index.models(0).ShortDebugString(), "name: \"bert\" version: \"3\" state: \"READY\"");
-  EXPECT_EQ(index.models(1).ShortDebugString(), "name: \"late\" state: \"LOADING\"");
-  EXPECT_EQ(index.models(2).ShortDebugString(),
+  EXPECT_EQ(OneLineOf(index.models(0)), "name: \"bert\" version: \"3\" state: \"READY\"");
+  EXPECT_EQ(OneLineOf(index.models(1)), "name: \"late\" state: \"LOADING\"");
+  EXPECT_EQ(OneLineOf(index.models(2)),
             "name: \"rot\" version: \"2\" state: \"UNAVAILABLE\" reason: \"the file ends early\"");
   EXPECT_EQ(index.models(3).name(), "'?'");
   const inference::RepositoryIndexResponse ready = DescribeIndex(models, true);
