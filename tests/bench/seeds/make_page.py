@@ -1,11 +1,9 @@
 """The page README.md beside this and its plots, from what the programs of this folder wrote into results/:
 `python tests/bench/seeds/make_page.py`."""
 
-import collections
 import json
 import math
 import pathlib
-import re
 import statistics
 import sys
 import textwrap
@@ -329,64 +327,31 @@ def page():
         '`tests/kernels/cuda/bitmap_test.cc` checks them. Baselines are of the same run: the fastest of cuBLASLt\'s '
         'heuristics or cuBLAS, and the fastest of cuSPARSE\'s algorithms. '
         '`make_page.py` writes this page.', 120, break_long_words=False, break_on_hyphens=False), '', textwrap.fill(
-        'In short (theirs: their algorithm, rewritten; by percent of zeros, or of how many widths and percents):', 120),
+        'In short, published claims that can be tried here, those of their algorithms as rewritten included:', 120),
             '', summary(), '']
     return '\n'.join(head + [line for seed in SEEDS for line in section(*seed)]).rstrip() + '\n'
 
 
-# The columns of the summary, by verdict.
+# The columns of the summary, by verdict; of as many claims the later one counts.
 OUTCOMES = {'reproduced, or better': ('reproduced', 'better here'), 'weaker': ('weaker',),
             'refuted, or worse': ('refuted', 'worse here')}
-WIDTHS = re.compile(r'\b\d+-\d+\b')
-ZEROS = re.compile(r', ([0-9.]+) % zeros')
-DETAIL = re.compile(r' \(.*\)|,(?! zeros| DLMC| recurrent).*')  # what the page says of a claim and the summary does not
-
-
-def named(claim):
-    """A comparison without what the page says of it, and its sparsity, if it has one."""
-    whose = ', theirs' if claim['of'].startswith('their algorithm') else ''
-    zeros = ZEROS.search(claim['what'])
-    return DETAIL.sub('', claim['what']) + whose, zeros[1] if zeros else None
-
-
-def kind(name):
-    """All widths of a comparison are of one kind."""
-    return WIDTHS.sub('', name, count=1).replace('  ', ' ')
-
-
-MOST_NAMED = 5  # of one kind; of more it says how many
-
-
-def in_words(claims, of_all):
-    """Some of the comparisons of a system, which are `of_all`, each once. Their figures are on the page."""
-    all_of = collections.Counter(kind(named(claim)[0]) for claim in of_all)
-    zeros, counted = {}, {}
-    for name, at in map(named, claims):
-        if all_of[kind(name)] > MOST_NAMED:
-            counted[kind(name)] = counted.get(kind(name), 0) + 1
-        else:
-            zeros.setdefault(name, {})[at] = None
-    merged = {}  # what differs in its widths alone
-    for name, at in zeros.items():
-        merged.setdefault((WIDTHS.sub('WIDTHS', name, count=1), tuple(filter(None, at))), []).extend(
-            WIDTHS.findall(name)[:1])
-    words = [name.replace('WIDTHS', ', '.join(widths)) + (f' at {", ".join(at)} %' if at else '')
-             for (name, at), widths in merged.items()]
-    return '; '.join([f'{name} ({count} of {all_of[name]})' for name, count in counted.items()] + words)
 
 
 def summary_rows():
+    """How many of a system's claims came out how, and as what most did; which ones, its section says."""
     for name, _, _ in SEEDS:
         result = kept(name)
-        if result:
-            claims = [claim for claim in result['claims'] if claim['published']]
-            yield [f'{result["system"]} ({result["paper"]})', result['machine'],
-                   *(in_words([claim for claim in claims if claim['verdict'] in words], claims)
-                     for words in OUTCOMES.values())]
+        if not result:
+            continue
+        verdicts = [claim['verdict'] for claim in result['claims'] if claim['published']]
+        counts = [sum(verdict in words for verdict in verdicts) for words in OUTCOMES.values()]
+        most = max(range(len(counts)), key=lambda i: (counts[i], i))
+        link = f'[{result["system"]}](#{result["system"].lower().replace(" ", "-")})'
+        yield [f'{link} ({result["paper"]})', result['machine'], *map(str, counts), list(OUTCOMES)[most].split(',')[0]]
 
 
 def summary():
-    return kept_tables.markdown(('system', 'on', *OUTCOMES), list(summary_rows()))
+    return kept_tables.markdown(('system', 'on', *OUTCOMES, 'most are'), list(summary_rows()))
 
 
 def main():
