@@ -63,6 +63,7 @@ CONTAINMENT = {
     'prometheus/*': ['server/telemetry/*'],
     'spdlog/*': ['server/*', 'client/*'],
     'CLI/*': ['server/options*', 'client/cli/cli.cc', 'client/cli/*flags*', 'model_loader/pack/options*'],
+    'unicode/*': ['model_loader/text/*'],
     'nanobind/*': ['server/python/*'],
     'nlohmann/*': ['server/*', 'client/*', 'model_loader/*', 'proto/*'],
 }

@@ -1,0 +1,116 @@
+#include "model_loader/text/json_parts.h"
+#include "model_loader/text/utf8.h"
+
+namespace swizzle::text {
+namespace {
+
+using Json = nlohmann::json;
+using Result = StatusOr<OwnedPreTokenizer>;
+
+struct NamedDelimiters {
+  std::string_view name;
+  Delimiters delimiters;
+};
+constexpr NamedDelimiters kDelimiters[] = {
+    {"Removed", Delimiters::kRemoved},
+    {"Isolated", Delimiters::kIsolated},
+    {"MergedWithPrevious", Delimiters::kMergedWithPrevious},
+    {"MergedWithNext", Delimiters::kMergedWithNext},
+    {"Contiguous", Delimiters::kContiguous},
+};
+
+StatusOr<Delimiters> ReadDelimiters(const Fields& fields) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string name, fields.Text("behavior", "Isolated"));
+  for (const NamedDelimiters& named : kDelimiters) {
+    if (named.name == name) return named.delimiters;
+  }
+  return fields.Wrong("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+}
+
+// One character.
+StatusOr<std::string> ReadCharacter(const Fields& fields, const char* name, const std::string& absent) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::string character, fields.Text(name, absent));
+  if (character.empty() || BytesOf(character[0]) != character.size()) return fields.Wrong(name, "one character");
+  return character;
+}
+
+Result ReadByteLevel(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool use_regex, fields.Flag("use_regex", true));
+  return MakeByteLevel(add_prefix_space, use_regex);
+}
+
+Result ReadMetaspace(const Fields& fields, int) {
+  MetaspaceOptions options;
+  SWIZZLE_ASSIGN_OR_RETURN(options.replacement, ReadCharacter(fields, "replacement", options.replacement));
+  SWIZZLE_ASSIGN_OR_RETURN(options.split, fields.Flag("split", true));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string scheme,
+                           fields.Text("prepend_scheme", add_prefix_space ? "always" : "never"));
+  if (scheme != "always" && scheme != "first" && scheme != "never") {
+    return fields.Wrong("prepend_scheme", "always, first or never");
+  }
+  options.prepend = scheme == "always"  ? PrependScheme::kAlways
+                    : scheme == "first" ? PrependScheme::kFirst
+                                        : PrependScheme::kNever;
+  return MakeMetaspace(std::move(options));
+}
+
+Result ReadSplit(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(Pattern pattern, ReadPattern(fields));
+  SWIZZLE_ASSIGN_OR_RETURN(const Delimiters delimiters, ReadDelimiters(fields));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool inverted, fields.Flag("invert", false));
+  return MakeSplit(std::move(pattern), delimiters, inverted);
+}
+
+Result ReadPunctuation(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Delimiters delimiters, ReadDelimiters(fields));
+  return MakePunctuation(delimiters);
+}
+
+Result ReadDigits(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(const bool individual, fields.Flag("individual_digits", false));
+  return MakeDigits(individual);
+}
+
+Result ReadCharDelimiterSplit(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string delimiter, ReadCharacter(fields, "delimiter", ""));
+  return MakeCharDelimiterSplit(CodePointAt(delimiter, 0).value);
+}
+
+Result ReadParts(const Fields& fields, int depth) {
+  const auto parts = [&] { return ReadSequence<OwnedPreTokenizer>(fields, "pretokenizers", depth, ReadPreTokenizer); };
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<OwnedPreTokenizer> sequence, parts());
+  return MakePreTokenizerSequence(std::move(sequence));
+}
+
+template <OwnedPreTokenizer (*make)()>
+Result ReadPlain(const Fields&, int) {
+  return make();
+}
+
+struct Row {
+  std::string_view type;
+  Result (*read)(const Fields&, int depth);
+};
+constexpr Row kRows[] = {
+    {"BertPreTokenizer", ReadPlain<MakeBertPreTokenizer>},
+    {"ByteLevel", ReadByteLevel},
+    {"CharDelimiterSplit", ReadCharDelimiterSplit},
+    {"Digits", ReadDigits},
+    {"Metaspace", ReadMetaspace},
+    {"Punctuation", ReadPunctuation},
+    {"Sequence", ReadParts},
+    {"Split", ReadSplit},
+    {"Whitespace", ReadPlain<MakeWhitespace>},
+    {"WhitespaceSplit", ReadPlain<MakeWhitespaceSplit>},
+};
+
+}  // namespace
+
+StatusOr<OwnedPreTokenizer> ReadPreTokenizer(const Json& json, int depth) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "pre_tokenizer"));
+  return row->read(Fields(json, Concat("its pre_tokenizer ", row->type)), depth);
+}
+
+}  // namespace swizzle::text

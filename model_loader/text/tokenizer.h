@@ -1,0 +1,80 @@
+// Text to the ids that a model reads: what a checkpoint's tokenizer.json, vocab.txt or sentencepiece model says.
+//
+// Equal, id by id, to the library `tokenizers` for what it reads (tests/integration/tokenizers_test.py). Immutable once
+// made; const members are thread-safe, and take no lock.
+//
+// Text is UTF-8. What of it is ill-formed is read as U+FFFD, one for each maximal subpart, as Python's errors='replace'
+// and Rust's from_utf8_lossy do. A zero byte is a character like others, which most tokenisers leave out. Of an empty
+// text the special tokens are left, or nothing. Time and memory grow with the length of the text.
+#ifndef SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_H_
+#define SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace swizzle::text {
+
+struct EncodeOptions {
+  int64_t max_tokens = 0;  // special ones included; 0: as many as the file says, and any number if it says nothing
+  bool truncate = true;    // what is more; else it is refused
+  bool add_special_tokens = true;
+};
+
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;  // as many: which text, as the model's token_type_ids has it
+  bool truncated = false;
+};
+
+// Ids that checkpoints give names to; none where the files say nothing of it.
+struct SpecialIds {
+  std::optional<int32_t> pad, unk, cls, sep, bos, eos, mask;
+};
+
+struct TokenizerParts;
+
+class Tokenizer {
+ public:
+  // Of a folder, which has one of tokenizer.json, vocab.txt, sentencepiece.bpe.model, spiece.model and tokenizer.model
+  // (the first of these that is there), perhaps tokenizer_config.json, and for sentencepiece config.json; or of one of
+  // these files, with what is beside it. NOT_FOUND if there is none, INVALID_ARGUMENT if one is malformed, and
+  // UNIMPLEMENTED if it asks for what is not supported, naming file and part.
+  static StatusOr<Tokenizer> Open(const std::filesystem::path& path);
+  // Of what is read of such files.
+  explicit Tokenizer(TokenizerParts parts);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // INVALID_ARGUMENT for a text that has more tokens than the options allow and that they do not truncate, of more than
+  // 1 GiB, or with a character that the tokeniser has neither a token nor an unknown token for.
+  StatusOr<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
+  // Of two texts, as a reranker has them.
+  StatusOr<Encoding> Encode(std::string_view text, std::string_view pair, const EncodeOptions& options = {}) const;
+
+  // One more than the largest id that there is.
+  int64_t vocabulary_size() const;
+  const SpecialIds& special_ids() const;
+  // What the file truncates to; 0: it does not.
+  int64_t max_tokens() const;
+  // How the vocabulary spells a token; empty for an id that is none.
+  std::string_view Token(int32_t id) const;
+
+ private:
+  StatusOr<std::vector<int32_t>> Ids(std::string_view text) const;
+  StatusOr<Encoding> Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,
+                              const EncodeOptions& options) const;
+
+  std::unique_ptr<const TokenizerParts> parts_;
+};
+
+}  // namespace swizzle::text
+
+#endif  // SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_H_

@@ -1,0 +1,30 @@
+// What a tokeniser is made of, as its files say. Internal to model_loader/text. Value type.
+#ifndef SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_PARTS_H_
+#define SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_PARTS_H_
+
+#include <string>
+#include <vector>
+
+#include "model_loader/text/added_tokens.h"
+#include "model_loader/text/normalizers.h"
+#include "model_loader/text/pre_tokenizers.h"
+#include "model_loader/text/template.h"
+#include "model_loader/text/token_model.h"
+#include "model_loader/text/tokenizer.h"
+
+namespace swizzle::text {
+
+struct TokenizerParts {
+  AddedTokens added;
+  OwnedNormalizer normalizer;       // null: texts stay as they are
+  OwnedPreTokenizer pre_tokenizer;  // null: they are one piece
+  OwnedTokenModel model;            // not null
+  Template layout;
+  Truncation truncation;
+  SpecialIds special;
+  std::vector<std::string> tokens;  // by id
+};
+
+}  // namespace swizzle::text
+
+#endif  // SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_PARTS_H_
