@@ -326,12 +326,55 @@ def write_arrays(directory):
     numpy.lib.format.write_array((directory / 'version_2').open('wb'), numpy.ones(2, '<u4'), (2, 0))
 
 
+def tokenizer_files():
+    """As tokenizer_fuzz has them: what the file is, how long the text, the text, the file."""
+    def seed(kind, text, file):
+        return bytes([kind]) + len(text.encode()).to_bytes(2, 'little') + text.encode() + file
+
+    words = {'type': 'WordLevel', 'vocab': {'a': 0, 'b': 1, '<unk>': 2}, 'unk_token': '<unk>'}
+    pieces = {'type': 'WordPiece', 'vocab': {'[UNK]': 0, 'a': 1, '##b': 2, '中': 3}, 'unk_token': '[UNK]'}
+    pairs = {'type': 'BPE', 'vocab': {'Ġ': 0, 'a': 1, 'Ġa': 2, '<0x62>': 3, '<unk>': 4}, 'merges': ['Ġ a'],
+             'unk_token': '<unk>', 'byte_fallback': True, 'fuse_unk': True}
+    scored = {'type': 'Unigram', 'unk_id': 0, 'vocab': [['<unk>', 0.0], ['▁', -2.5], ['a', -1.5], ['▁a', -1.0]]}
+    normalizers = [{'type': name} for name in ('NFC', 'NFKD', 'Lowercase', 'StripAccents', 'Nmt', 'BertNormalizer')] + [
+        {'type': 'Replace', 'pattern': {'Regex': ' {2,}'}, 'content': ' '}, {'type': 'Prepend', 'prepend': '▁'},
+        {'type': 'Strip', 'strip_left': True, 'strip_right': True},
+        {'type': 'Precompiled', 'precompiled_charsmap': 'CAAAAAAAAAAAAAAAYQA='}]
+    splits = [{'type': name} for name in ('BertPreTokenizer', 'Whitespace', 'WhitespaceSplit', 'Digits')] + [
+        {'type': 'Split', 'pattern': {'Regex': '[^\\s]+|\\s+(?!\\S)'}, 'behavior': 'MergedWithNext',
+         'invert': True},
+        {'type': 'Punctuation', 'behavior': 'Contiguous'}, {'type': 'CharDelimiterSplit', 'delimiter': 'b'}]
+    template = {'type': 'TemplateProcessing', 'single': [{'Sequence': {'id': 'A', 'type_id': 0}}],
+                'pair': [{'Sequence': {'id': 'A', 'type_id': 0}}, {'SpecialToken': {'id': 'a', 'type_id': 1}},
+                         {'Sequence': {'id': 'B', 'type_id': 1}}], 'special_tokens': {'a': {'ids': [0]}}}
+    added = [{'id': 5, 'content': '[X]', 'lstrip': True, 'rstrip': True, 'special': True},
+             {'id': 6, 'content': 'A b', 'single_word': True, 'normalized': True}]
+    files = {
+        'words': {'model': words, 'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': splits},
+                  'post_processor': template},
+        'pieces': {'model': pieces, 'normalizer': {'type': 'Sequence', 'normalizers': normalizers},
+                   'added_tokens': added, 'pre_tokenizer': splits[0],
+                   'truncation': {'max_length': 3, 'strategy': 'OnlyFirst'},
+                   'post_processor': {'type': 'BertProcessing', 'cls': ['a', 1], 'sep': ['[UNK]', 0]}},
+        'pairs': {'model': pairs, 'pre_tokenizer': {'type': 'ByteLevel', 'add_prefix_space': True},
+                  'post_processor': {'type': 'RobertaProcessing', 'cls': ['a', 1], 'sep': ['a', 1]}},
+        'scored': {'model': scored, 'pre_tokenizer': {'type': 'Metaspace', 'prepend_scheme': 'first'}}}
+    text = "a  b [X] A b don't é中😀 ａ1½\n "
+    seeds = {name: seed(0, text, json.dumps(file).encode()) for name, file in files.items()}
+    kinds = ((b'<unk>', b'\2'), (b'<s>', b'\3'), (b'</s>', b'\3'), ('▁a'.encode(), b'\1'))
+    model = b''.join(b'\n' + bytes([len(piece) + 9]) + b'\n' + bytes([len(piece)]) + piece + b'\x15\0\0\x80\xbf\x18'
+                     + kind for piece, kind in kinds)
+    return seeds | {'bert': seed(1, text, b'[UNK]\n[CLS]\n[SEP]\na\n##b\n'), 'fairseq': seed(3, text, model),
+                    'sentencepiece': seed(7, text, model)}
+
+
 def main():
     packed_seeds, root = sys.argv[1], pathlib.Path(sys.argv[2])
     directories = {name: root / name for name in ('onnx_fuzz', 'interpreter_fuzz', 'regions_fuzz', 'packed_fuzz',
                                                   'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
                                                   'http_fuzz', 'model_infer_fuzz', 'npz_fuzz', 'rest_infer_fuzz',
-                                                  'settings_fuzz', 'shared_memory_fuzz', 'authorization_fuzz')}
+                                                  'settings_fuzz', 'shared_memory_fuzz', 'authorization_fuzz',
+                                                  'tokenizer_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
@@ -345,7 +388,8 @@ def main():
         (directories['config_fuzz'] / name).write_text(text)
     for target, seeds in (('http_fuzz', HTTP), ('rest_infer_fuzz', rest_requests()), ('model_infer_fuzz', infer_requests()),
                           ('settings_fuzz', setting_changes()), ('shared_memory_fuzz', shared_memory_calls()),
-                          ('authorization_fuzz', AUTHORIZATIONS)):
+                          ('authorization_fuzz', AUTHORIZATIONS),
+                          ('tokenizer_fuzz', tokenizer_files())):
         for name, content in seeds.items():
             (directories[target] / name).write_bytes(content)
 
