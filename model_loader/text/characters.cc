@@ -8,6 +8,7 @@
 #include <unicode/unistr.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
 #include "model_loader/text/utf8.h"
@@ -131,6 +132,7 @@ void AppendLowerCase(char32_t c, std::string& text) {
 
 StatusOr<std::string> Normalised(std::string_view text, NormalForm form) {
   if (IsAscii(text)) return std::string(text);
+  if (text.size() > INT32_MAX) return InvalidArgument("a text of ", text.size(), " bytes is too long to normalise");
   UErrorCode error = U_ZERO_ERROR;
   const icu::Normalizer2* all = WithData(form, error);
   const icu::UnicodeSet* known = UnicodeNine();

@@ -26,7 +26,8 @@ bool IsChineseCharacter(char32_t c);  // what BERT puts spaces around: CJK's ide
 void AppendLowerCase(char32_t c, std::string& text);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
-// `text` in a normal form of Unicode 9. INTERNAL where ICU lacks its data. REQUIRES: it is well-formed.
+// `text` in a normal form of Unicode 9. INVALID_ARGUMENT for one of more than 2 GiB, INTERNAL where ICU lacks its data.
+// REQUIRES: it is well-formed.
 StatusOr<std::string> Normalised(std::string_view text, NormalForm form);
 
 }  // namespace swizzle::text

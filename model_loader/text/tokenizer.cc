@@ -9,7 +9,7 @@
 namespace swizzle::text {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostBytes = size_t{1} << 28;
 
 // The ids of a text, not empty, that has no token but such as are found in its normal form. It begins what is encoded
 // if `from_start`.

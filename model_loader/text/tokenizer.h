@@ -54,7 +54,7 @@ class Tokenizer {
   ~Tokenizer();
 
   // INVALID_ARGUMENT for a text that has more tokens than the options allow and that they do not truncate, of more than
-  // 1 GiB, or with a character that the tokeniser has neither a token nor an unknown token for.
+  // 256 MiB, or with a character that the tokeniser has neither a token nor an unknown token for.
   StatusOr<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Of two texts, as a reranker has them.
   StatusOr<Encoding> Encode(std::string_view text, std::string_view pair, const EncodeOptions& options = {}) const;

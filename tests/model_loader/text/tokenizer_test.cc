@@ -79,6 +79,11 @@ TEST(Tokenizer, OddTextsHaveDefinedIds) {
   EXPECT_EQ(tokenizer.Encode(ten_megabytes)->ids.size(), ten_megabytes.size() / 15 * 4 + 2);
 }
 
+TEST(Tokenizer, TooLongTextsAreRefused) {
+  EXPECT_THAT(Bert().Encode(std::string((size_t{1} << 28) + 1, ' ')),
+              IsError(StatusCode::kInvalidArgument, "a text has 268435457 bytes; at most 268435456 may be"));
+}
+
 TEST(Tokenizer, KnowsItsVocabulary) {
   const Tokenizer tokenizer = Bert();
   EXPECT_EQ(tokenizer.vocabulary_size(), 9);
