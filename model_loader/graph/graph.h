@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -122,6 +123,9 @@ struct Graph {
   // REQUIRES: the shape is known.
   const Shape& ShapeOf(int value) const { return *values[value].shape; }
 };
+
+// What somebody makes of a graph that was read, before anything else is.
+using GraphRevision = std::function<Status(Graph&)>;
 
 // A graph that a node runs: If's branches, what Loop and Scan repeat. Its inputs are those that the node's operator
 // gives it and then, of the values around it that it reads, one for each of `captured`, which is an input of the node.

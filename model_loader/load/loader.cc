@@ -29,6 +29,7 @@ ReadOptions Within(const LoadLimits& limits, ReadOptions options) {
   options.max_external_bytes = limits.external_bytes;
   options.ports = limits.ports;
   options.defaults = limits.defaults;
+  options.revise = limits.revise;
   return options;
 }
 
@@ -62,10 +63,10 @@ StatusOr<LoadedModel> LoadPacked(const std::filesystem::path& file, const LoadLi
   return model;
 }
 
-StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
+StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path, const LoadLimits& limits) {
   LoadedModel model;
   model.container = "safetensors";
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(path));
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(path, {.revise = limits.revise}));
   graph.sequences.emplace();
   SWIZZLE_ASSIGN_OR_RETURN(model.fusions, RunPasses(graph));
   SWIZZLE_ASSIGN_OR_RETURN(model.network, Lower(std::move(graph)));
@@ -74,7 +75,7 @@ StatusOr<LoadedModel> LoadCheckpoint(const std::filesystem::path& path) {
 
 // source: the file, for whoever reads it again.
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const OnnxSource& source, const LoadLimits& limits) {
-  if (IsCheckpoint(file)) return LoadCheckpoint(file);
+  if (IsCheckpoint(file)) return LoadCheckpoint(file, limits);
   if (IsPacked(file)) return LoadPacked(file, limits);
   if (file.extension() != ".onnx") {
     return InvalidArgument(file.string(), ": its ending is not that of a model; known are .onnx, .safetensors, .swz");
@@ -131,6 +132,10 @@ StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::
 StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, const LoadLimits& limits) {
   SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
   if (auto* const network = std::get_if<Network>(&packed)) {
+    if (limits.revise) {
+      return Unimplemented(file.string(),
+                           ": it was packed as one plan, which is no graph any more that could be revised");
+    }
     return RunnableModel(LoadedModel{std::move(*network), "swz", {}});
   }
   const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);
@@ -151,7 +156,9 @@ StatusOr<RunnableModel> LoadRunnableModel(const std::filesystem::path& file, con
   if (planned.ok()) return RunnableModel(*std::move(planned));
   const bool known = IsCheckpoint(file) || file.extension() == ".onnx";
   if (planned.status().code() != StatusCode::kUnimplemented || !known) return planned.status();
-  if (IsCheckpoint(file)) return InsteadOf(planned.status(), file, "safetensors", interpreter::ReadProgram(file));
+  if (IsCheckpoint(file))
+    return InsteadOf(planned.status(), file, "safetensors",
+                     interpreter::ReadProgram(file, interpreter::Nodes::kNeeded, limits.revise));
   return InsteadOf(planned.status(), file, "onnx", ReadProgram(file, source, Within(limits, ReadOptionsFor(file))));
 }
 

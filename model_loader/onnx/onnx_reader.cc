@@ -439,6 +439,7 @@ StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options, Ax
   StatusOr<Graph> read = reader.Read(opset);
   if (reader.is_intact()) parsed = std::move(proto);
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, std::move(read));
+  if (options.revise) SWIZZLE_RETURN_IF_ERROR(options.revise(graph));
   if (sequences) SWIZZLE_RETURN_IF_ERROR(ReadSequences(graph));
   graph.producer = proto.producer_name();
   if (!proto.producer_version().empty()) graph.producer += " " + proto.producer_version();

@@ -63,6 +63,7 @@ struct ReadOptions {
   OperatorFinder find_operator = FindOperator;
   bool attributes_of_any_opset = false;
   bool any_inputs = false;  // of any type and shape, or none at all
+  GraphRevision revise;     // of the graph as it was read; null: it stays as it is
 };
 
 // For the model in `file`, whose external data lies below the same folder.

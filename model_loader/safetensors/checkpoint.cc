@@ -48,6 +48,7 @@ StatusOr<Graph> MakeGraph(const Encoder& encoder, const Compression& compression
   SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights, CheckpointWeights::From(encoder.config.family, encoder.prefix,
                                                                               compression, std::move(tensors)));
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(encoder.config, std::move(weights)));
+  if (options.revise) SWIZZLE_RETURN_IF_ERROR(options.revise(graph));
   for (const Node& node : graph.nodes) {
     if (options.find_operator(node.domain, node.op) != nullptr) continue;
     return Unimplemented("operator ", node.op, " (opset ", graph.opset, ", node '", node.name, "') is not supported");

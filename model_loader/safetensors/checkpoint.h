@@ -17,6 +17,7 @@ namespace swizzle {
 struct CheckpointOptions {
   int64_t max_dense_bytes = int64_t{1} << 33;  // of all compressed weights together, once dense
   OperatorFinder find_operator = FindSequenceOperator;
+  GraphRevision revise = nullptr;  // null: the graph stays as bert_graph.h says
 };
 
 // The graph of bert_graph.h, verified (graph/verify.h). `config` is the text of config.json, to which errors in it

@@ -1,4 +1,4 @@
-// Parses JSON that came with a checkpoint. Internal to model_loader/safetensors.
+// Parses JSON that came with a checkpoint.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_STRICT_JSON_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_STRICT_JSON_H_
 

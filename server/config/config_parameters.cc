@@ -21,6 +21,7 @@ constexpr int64_t kMaxRepeatCount = 1'000'000;
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
 constexpr std::string_view kPrecisionKey = "precision";
+constexpr std::string_view kTextKey = "text", kEmbedding = "embedding";
 constexpr std::string_view kQueueRowsKey = "max_queue_rows";
 constexpr std::string_view kQueueBytesKey = "max_queue_bytes";
 constexpr std::string_view kQueueWaitKey = "max_queue_wait_ms";
@@ -69,6 +70,12 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view, const std::string& value) { return ParseComputeMasked(value).status(); }},
     {kPrecisionKey, "any model file", "`FP32`, `FP16X3`, `TF32`, `BF16`, `FP16` or `INT8`",
      [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
+    {kTextKey, kTokenSequences,
+     "`embedding`: the model takes texts, by the tokeniser in its folder, and gives a vector of each",
+     [](std::string_view, const std::string& value) -> Status {
+       if (value == kEmbedding) return absl::OkStatus();
+       return InvalidArgument("parameter '", kTextKey, "' is '", value, "'; it must be ", kEmbedding);
+     }},
     {kQueueRowsKey, kAll,
      "rows that may wait, 1024 if not set; those of one batch an executor may in any case, and one request",
      [](std::string_view key, const std::string& value) { return ParseWhole(key, value, 1, kMaxQueueRows).status(); }},
@@ -165,7 +172,7 @@ Status CheckParameters(const ModelConfig& config) {
 
 Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
   for (const auto& [key, parameter] : config.parameters()) {
-    if (IsOfQueue(key) || FindOtherParameter(key) != nullptr) continue;
+    if (IsOfQueue(key) || FindOtherParameter(key) != nullptr || key == kTextKey) continue;
     if (spec.max_batch_tokens == 0 && key != kPrecisionKey) {
       return InvalidArgument("parameter '", key, "' is for models of token sequences; this one is none");
     }
@@ -195,6 +202,13 @@ Status ApplyQueueParameters(const ModelConfig& config, ModelSpec& spec) {
     }
   }
   return absl::OkStatus();
+}
+
+bool EmbedsTexts(const ModelConfig& config) { return config.parameters().contains(std::string(kTextKey)); }
+
+void EmbedTexts(std::optional<ModelConfig>& config) {
+  if (!config) config.emplace();
+  (*config->mutable_parameters())[std::string(kTextKey)].set_string_value(std::string(kEmbedding));
 }
 
 absl::Duration ExecuteDelay(const ModelConfig& config) {

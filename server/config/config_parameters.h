@@ -4,6 +4,7 @@
 #define SWIZZLE_SERVER_CONFIG_CONFIG_PARAMETERS_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,10 @@ Status ApplyParameters(const inference::ModelConfig& config, ModelSpec& spec);
 
 // What the parameters make of the queue of any model.
 Status ApplyQueueParameters(const inference::ModelConfig& config, ModelSpec& spec);
+
+// Whether the model takes texts, and gives a vector of each; and has it so.
+bool EmbedsTexts(const inference::ModelConfig& config);
+void EmbedTexts(std::optional<inference::ModelConfig>& config);
 
 // Of an identity model; zero where `config` doesn't say.
 absl::Duration ExecuteDelay(const inference::ModelConfig& config);

@@ -101,7 +101,7 @@ class OpenModelOfFile final : public Model {
     if (std::ranges::all_of(opened.tuners, [](const auto& tuner) { return tuner == nullptr; })) return;
     progress_ = std::make_shared<TuningProgress>(core_);
     TuningJob job{.model = spec_.name,
-                  .served = std::shared_ptr<ServedModel>(core_, opened.model.get()),
+                  .served = std::shared_ptr<ServedModel>(core_, opened.served.get()),
                   .tuners = std::move(opened.tuners),
                   .recorder = progress_,
                   .budget = opened.options.asked.tuning_budget,
@@ -154,7 +154,9 @@ class OpenModelOfFile final : public Model {
       view.bytes = input.data;
       SWIZZLE_RETURN_IF_ERROR(CheckBytes(spec_, input.name, view));
     }
-    return read.End();
+    SWIZZLE_RETURN_IF_ERROR(read.End());
+    SWIZZLE_ASSIGN_OR_RETURN(request.owner, model_.Encode(request.inputs));
+    return absl::OkStatus();
   }
 
   // Empty: all.

@@ -13,6 +13,7 @@
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/planner.h"
 #include "server/model/derived_spec.h"
+#include "server/model/text_files.h"
 
 namespace swizzle::engine {
 namespace {
@@ -48,10 +49,18 @@ class Opener {
   Status Open() {
     SWIZZLE_RETURN_IF_ERROR(CheckComputes(opened_.devices.main(), options_.precision));
     const Devices& devices = opened_.devices;
-    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(opened_.file));
+    LoadLimits limits;
+    std::optional<TextFiles> text;
+    if (!options_.asked.text.empty()) {
+      SWIZZLE_ASSIGN_OR_RETURN(text, ReadTextFiles(opened_.file));
+      limits.revise = PoolingOf(*text);
+    }
+    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(opened_.file, limits));
     SWIZZLE_RETURN_IF_ERROR(DeclareOutputs(runnable, devices.cpu(), options_.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(InterfaceOf(runnable)));
+    const ModelInterface interface = InterfaceOf(runnable);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(interface));
     spec = Asked(std::move(spec));
+    if (text) SWIZZLE_RETURN_IF_ERROR(TextSpec(spec).status());
     const std::vector<Backend*> backends = {&devices.main()};
     const CompilePlace place{.devices = devices,
                              .backends = backends,
@@ -63,7 +72,12 @@ class Opener {
     if (!opened_.on_gpu) SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.cpu(), options_.precision));
     opened_.tuners = std::move(compiled.tuners);
     SWIZZLE_ASSIGN_OR_RETURN(
-        opened_.model, NewServedModel(std::move(spec), std::move(compiled.models), {.threads = options_.threads}));
+        opened_.served, NewServedModel(std::move(spec), std::move(compiled.models), {.threads = options_.threads}));
+    opened_.model = opened_.served;
+    if (!text) return absl::OkStatus();
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec of_texts, TextSpec(opened_.served->spec()));
+    const int64_t longest = LongestOf(interface.longest, of_texts.max_batch_tokens);
+    opened_.model = NewTextModel(std::move(of_texts), opened_.served, RulesOf(*text, longest));
     return absl::OkStatus();
   }
 
@@ -101,6 +115,9 @@ StatusOr<CheckedOptions> Check(const Options& options) {
   SWIZZLE_RETURN_IF_ERROR(CheckRange("threads", options.threads, 0, kMostThreads));
   SWIZZLE_RETURN_IF_ERROR(CheckRange("concurrency", options.concurrency, 1, kMostConcurrency));
   SWIZZLE_RETURN_IF_ERROR(CheckRange("max_batch", options.max_batch, 1, kMostRows));
+  if (!options.text.empty() && options.text != "embedding") {
+    return InvalidArgument("option 'text' is ", QuotedName(options.text), "; it may be embedding, or empty");
+  }
   if (options.tuning_budget < absl::ZeroDuration() || options.tuning_budget == absl::InfiniteDuration()) {
     return InvalidArgument("option 'tuning_budget' is ", absl::FormatDuration(options.tuning_budget),
                            "; it may be 0 or more, and has an end");

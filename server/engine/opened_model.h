@@ -30,7 +30,8 @@ struct OpenedModel {
   CheckedOptions options;
   Devices devices;
   TuningCache cache;  // in memory alone where no file was named
-  std::shared_ptr<ServedModel> model = nullptr;
+  std::shared_ptr<ServedModel> served = nullptr;
+  std::shared_ptr<swizzle::Model> model = nullptr;      // the same, or what has it encode texts
   std::vector<std::unique_ptr<PlanTuner>> tuners = {};  // at most one; null: all is known
   bool on_gpu = false;
 };

@@ -8,8 +8,8 @@
 
 namespace swizzle {
 
-// Fills in the request's tokens and class, and stages its inputs, as Model has them. INVALID_ARGUMENT where the model
-// cannot run it. REQUIRES: inputs are as the specification says.
+// Encodes the request's inputs, fills in its tokens and class, and stages the inputs, as Model has them.
+// INVALID_ARGUMENT where the model cannot run it. REQUIRES: inputs are as the specification says.
 Status PrepareRequest(const Model& model, Request& request);
 
 }  // namespace swizzle

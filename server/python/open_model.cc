@@ -79,6 +79,7 @@ engine::Options OptionsOf(const nb::kwargs& given) {
   options.precision = nb::cast<std::string>(given["precision"]);
   options.max_batch = nb::cast<int64_t>(given["max_batch"]);
   options.concurrency = nb::cast<int>(given["concurrency"]);
+  options.text = nb::cast<std::string>(given["text"]);
   options.tuning_budget = absl::Seconds(nb::cast<double>(given["tuning_budget"]));
   options.tune_now = nb::cast<bool>(given["tune_now"]);
   const auto cache = nb::cast<nb::bytes>(given["tuning_cache"]);

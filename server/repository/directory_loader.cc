@@ -20,6 +20,8 @@
 #include "server/model/derived_spec.h"
 #include "server/model/identity_model.h"
 #include "server/model/served_model.h"
+#include "server/model/text_files.h"
+#include "server/model/text_model.h"
 #include "server/repository/ensemble_loader.h"
 #include "server/repository/load_failure.h"
 #include "server/repository/model_directory.h"
@@ -122,16 +124,45 @@ class DirectoryLoader {
                                              const std::optional<inference::ModelConfig>& config) {
     defaults_ = std::make_shared<InputDefaults>();
     LoadLimits limits{.ports = DeclaredPorts(config), .defaults = defaults_};
+    if (config && EmbedsTexts(*config)) {
+      SWIZZLE_ASSIGN_OR_RETURN(text_, ReadTextFiles(file));
+      limits.ports.clear();  // which are those of texts
+      limits.revise = PoolingOf(*text_);
+    }
     SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
     Log(LogLevel::kInfo, "model read", {{"model", name_}, {"version", version_}, {"ms", MillisecondsSince(start)}});
     SWIZZLE_RETURN_IF_ERROR(DeclareOutputs(runnable, devices_.cpu(), options_.plan.threads));
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(InterfaceOf(runnable)));
+    const ModelInterface interface = InterfaceOf(runnable);
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(interface));
+    if (text_) return ReadTextModel(std::move(runnable), interface, std::move(spec), *config);
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), ContainerOf(runnable), config));
     claim_.Limit(spec);
     return CompileModel(std::move(runnable), std::move(spec), config.value_or(inference::ModelConfig()));
+  }
+
+  // The configuration is that of the model of texts; what it says beside tensors holds for the encoder as well.
+  StatusOr<std::shared_ptr<Model>> ReadTextModel(RunnableModel runnable, const ModelInterface& interface,
+                                                 ModelSpec encoder, const inference::ModelConfig& config) {
+    encoder.name = name_;
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, TextSpec(encoder));
+    SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), ContainerOf(runnable), config));
+    claim_.Limit(spec);
+    const std::vector<TensorSpec> inputs = spec.inputs, outputs = spec.outputs;
+    spec.inputs = std::move(encoder.inputs);
+    spec.outputs = std::move(encoder.outputs);
+    if (spec.max_batch_size == 0 && encoder.max_batch_size > 0) {
+      return InvalidArgument("max_batch_size is 0, but a model of texts has a batch of them: leave it out, or set it");
+    }
+    const int64_t longest = LongestOf(interface.longest, spec.max_batch_tokens);
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<Model> made, CompileModel(std::move(runnable), std::move(spec), {}));
+    if (made == nullptr) return made;
+    ModelSpec of_texts = made->spec();
+    of_texts.inputs = inputs;
+    of_texts.outputs = outputs;
+    return NewTextModel(std::move(of_texts), std::move(made), RulesOf(*text_, longest));
   }
 
   static Status CheckOfCpu(Precision precision) {
@@ -357,9 +388,10 @@ class DirectoryLoader {
   const int64_t version_;
   const bool may_lower_batch_, aside_;
   const std::function<Status()>& check_unchanged_;
-  std::vector<int> named_gpus_;              // by the configuration
-  std::shared_ptr<InputDefaults> defaults_;  // of the file that was read last
-  std::shared_ptr<ServedModel> served_;      // what is loaded, if a file is
+  std::vector<int> named_gpus_;                   // by the configuration
+  std::shared_ptr<InputDefaults> defaults_;       // of the file that was read last
+  std::optional<TextFiles> text_ = std::nullopt;  // what makes a model of texts of it; absent: it is none
+  std::shared_ptr<ServedModel> served_;           // what is loaded, if a file is
   std::vector<std::unique_ptr<PlanTuner>> tuners_;
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/cpu/runtime/available_cpus.h"
 #include "model_loader/files/printable_name.h"
 #include "server/config/config_file.h"
+#include "server/config/config_parameters.h"
 #include "server/config/model_config.h"
 #include "server/config/served_spec.h"
 #include "server/repository/directory_loader.h"
@@ -152,6 +153,7 @@ StatusOr<ModelLoading::Folder> ModelLoading::ReadFolder(const ModelPlace& place,
   if (!folder.config && place.versioned()) {
     SWIZZLE_ASSIGN_OR_RETURN(folder.config, ReadModelConfig(place.path(), order.model));
   }
+  if (place.embeds_texts()) EmbedTexts(folder.config);
   const inference::ModelConfig config = folder.config.value_or(inference::ModelConfig());
   SWIZZLE_ASSIGN_OR_RETURN(folder.versions, ServedVersions(versions, config.version_policy()));
   if (!folder.versions.empty()) return folder;

@@ -1,6 +1,8 @@
 #include "server/repository/model_place.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +19,16 @@ std::string WithoutFormat(std::string name) {
     if (name.size() > end.size() && name.ends_with(end)) return name.substr(0, name.size() - end.size());
   }
   return name;
+}
+
+// Takes ",key=VALUE" out of the text, up to its end or the other key.
+std::optional<std::string> TakeSetting(std::string_view key, std::string_view other, std::string& text) {
+  const size_t at = text.rfind(key);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = at + key.size(), end = std::min(text.find(other, begin), text.size());
+  std::string value = text.substr(begin, end - begin);
+  text.erase(at, end - at);
+  return value;
 }
 
 }  // namespace
@@ -41,9 +53,12 @@ fs::path ModelPlace::VersionFolder(int64_t version) const {
 }
 
 StatusOr<NamedModel> ParseNamedModel(const std::string& text) {
-  constexpr std::string_view kName = ",name=";
-  const size_t at = text.rfind(kName);
-  const std::string given = text.substr(0, at);
+  std::string given = text;
+  const std::optional<std::string> text_of = TakeSetting(",text=", ",name=", given);
+  const std::optional<std::string> given_name = TakeSetting(",name=", ",text=", given);
+  if (text_of && *text_of != "embedding") {
+    return InvalidArgument("'text' is '", *text_of, "'; it may be embedding, as in PATH,text=embedding");
+  }
   std::error_code error;
   const fs::path path = fs::absolute(given, error).lexically_normal();
   if (given.empty() || error || !(fs::is_regular_file(path, error) || fs::is_directory(path, error))) {
@@ -52,12 +67,13 @@ StatusOr<NamedModel> ParseNamedModel(const std::string& text) {
   // A path that ends with a slash has an empty last part.
   std::string name = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
   if (!fs::is_directory(path, error)) name = WithoutFormat(std::move(name));
-  if (at != std::string::npos) name = text.substr(at + kName.size());
+  if (given_name) name = *given_name;
   if (const Status status = CheckModelName(name); !status.ok()) {
     return InvalidArgument("'", name, "' is no name for a model (", std::string(status.message()),
                            "); give it one: ", given, ",name=NAME");
   }
-  return NamedModel{std::move(name), ModelPlace::Of(path)};
+  const ModelPlace place = ModelPlace::Of(path);
+  return NamedModel{std::move(name), text_of ? place.WithTexts() : place};
 }
 
 }  // namespace swizzle

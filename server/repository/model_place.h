@@ -27,6 +27,14 @@ class ModelPlace {
   std::filesystem::path folder() const;
   std::filesystem::path VersionFolder(int64_t version) const;
 
+  // Whether the model is to take texts, as the parameter `text` of a configuration says.
+  bool embeds_texts() const { return embeds_texts_; }
+  ModelPlace WithTexts() const {
+    ModelPlace place = *this;
+    place.embeds_texts_ = true;
+    return place;
+  }
+
   bool operator==(const ModelPlace&) const = default;
 
  private:
@@ -34,6 +42,7 @@ class ModelPlace {
 
   std::filesystem::path path_;
   bool versioned_;
+  bool embeds_texts_ = false;
 };
 
 // A model that is served by itself, beside those of repositories.
@@ -42,8 +51,9 @@ struct NamedModel {
   ModelPlace place;
 };
 
-// By "PATH" or "PATH,name=NAME"; else the name is the folder's, or the file's without the end that tells its format.
-// INVALID_ARGUMENT unless there is such a file or folder, and the name is one that models may have.
+// By "PATH", "PATH,name=NAME" or "PATH,text=embedding", or with both; without a name it is the folder's, or the file's
+// without the end that tells its format. INVALID_ARGUMENT unless there is such a file or folder, and the name is one
+// that models may have.
 StatusOr<NamedModel> ParseNamedModel(const std::string& text);
 
 }  // namespace swizzle

@@ -152,6 +152,11 @@ class Repository:
             target.write_bytes(content)
         return self
 
+    def folder(self, model, source):
+        """A version that has all that a folder has."""
+        shutil.copytree(source, self.directory / model / '1')
+        return self
+
     def config(self, model, text):
         (self.directory / model / '1').mkdir(parents=True, exist_ok=True)
         (self.directory / model / 'config.pbtxt').write_text(text)

@@ -12,11 +12,11 @@ INSTALL_DEPS = ROOT / 'deploy' / 'install-deps'
 BUILD_ON_DEBIAN = ROOT / 'deploy' / 'build-on-debian'
 TRY_ON_DEBIAN = ROOT / 'deploy' / 'try-on-debian'
 
-BOOKWORM = {'libabsl20220623', 'libdnnl2', 'libfmt9', 'libgrpc++1.51', 'libgrpc29', 'libhwy1', 'libprotobuf32',
-            'libspdlog1.10', 'libssl3'}
+BOOKWORM = {'libabsl20220623', 'libdnnl2', 'libfmt9', 'libgrpc++1.51', 'libgrpc29', 'libhwy1', 'libicu72',
+            'libprotobuf32', 'libspdlog1.10', 'libssl3'}
 TRIXIE = {'libabsl20240722', 'libdnnl3.6', 'libfmt10', 'libgrpc++1.51t64', 'libgrpc29t64', 'libhwy1t64',
-          'libprotobuf32t64', 'libspdlog1.15', 'libssl3t64'}
-SID = TRIXIE - {'libabsl20240722', 'libfmt10'} | {'libabsl20260526', 'libfmt11'}
+          'libicu76', 'libprotobuf32t64', 'libspdlog1.15', 'libssl3t64'}
+SID = TRIXIE - {'libabsl20240722', 'libfmt10', 'libicu76'} | {'libabsl20260526', 'libfmt11', 'libicu78'}
 EXPERIMENTAL = {'libgrpc++1.83', 'libgrpc56', 'libprotobuf36'}
 EVERYWHERE = {'libgomp1', 'libprometheus-cpp-core1.0', 'libpthreadpool0', 'libstdc++6'}
 

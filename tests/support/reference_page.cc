@@ -22,9 +22,9 @@ std::string AsOlderCli11(const std::string& flag) {
 // "--threads N:INT in [0 - 1024]=0", and what it means, as a row.
 std::string FlagRow(const std::string& flag, const std::string& meaning) {
   static const std::regex parts(
-      R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                                           // -o,--output
-      R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.:,]*|\.[a-z]+|\[,\w+=[A-Z]+\])?))?(?: \.\.\.)?)"  // HOST:PORT
-      R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                                        // its range
+      R"((?:(-\w),)?(--[\w-]+|[A-Z]+))"                                                             // -o,--output
+      R"((?: (?!REQUIRED)([A-Z]+(?:[:=][A-Z][\w.:,]*|\.[a-z]+|(?:\[,\w+=\w+\])+)?))?(?: \.\.\.)?)"  // HOST:PORT
+      R"((?::[A-Z]+ in \[(.*) - (.*)\])?)"                                                          // its range
       R"((?:=([^A-Z ]+))?( REQUIRED)?(?: Excludes: (--[\w-]+))?(?: Needs: (--[\w-]+))?)");
   std::smatch match;
   const std::string written = AsOlderCli11(flag);

@@ -38,13 +38,17 @@ StatusOr<std::shared_ptr<const Program>> ReadProgram(const OnnxSource& model, co
   return Read(model, options, nodes);
 }
 
-StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, Nodes nodes) {
+StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, Nodes nodes,
+                                                     const GraphRevision& revise) {
   if (IsCheckpoint(file)) {
-    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadCheckpoint(file, {.find_operator = FindInterpretedOperator}));
+    SWIZZLE_ASSIGN_OR_RETURN(Graph graph,
+                             ReadCheckpoint(file, {.find_operator = FindInterpretedOperator, .revise = revise}));
     SWIZZLE_RETURN_IF_ERROR(UnroundProducts(graph).status());
     return Program::Make(std::move(graph));
   }
-  StatusOr<std::shared_ptr<const Program>> program = Read(OnnxSource::OfFile(file), ReadOptionsFor(file), nodes);
+  ReadOptions options = ReadOptionsFor(file);
+  options.revise = revise;
+  StatusOr<std::shared_ptr<const Program>> program = Read(OnnxSource::OfFile(file), options, nodes);
   if (!program.ok()) return Annotate(program.status(), file.string());
   return program;
 }

@@ -25,7 +25,7 @@ class Model:
 
     def __init__(self, path: str | os.PathLike[str], *, device: str = 'cpu', threads: int = 0, precision: str = 'fp32',
                  max_batch: int = 64, concurrency: int = 1, tuning_budget: float = 0.0, tune_now: bool = False,
-                 tuning_cache: str | os.PathLike[str] = ''):
+                 tuning_cache: str | os.PathLike[str] = '', text: str = ''):
         """Opens the file, and nothing outside of its folder.
 
         device: 'cpu', or, with the package swizzle-engine-cuda, 'cuda', 'cuda:1', or 'auto': a GPU where there is one.
@@ -35,13 +35,14 @@ class Model:
         tuning_budget: for how many seconds kernels may be measured to choose among them, while nothing runs or, with
             tune_now, before this returns. Without, they are chosen by estimates.
         tuning_cache: a file that keeps the times, for other processes, too.
+        text: 'embedding': the encoder's input is text, by the tokeniser in its folder, and its output a vector of each.
         """
         if device != 'cpu' and (module := cuda.find_module()) is not None:
             cuda.load_libraries(module)
             _engine.use_cuda_module(os.fsencode(module))
         self._engine = _engine.Model(
             os.fsencode(path), device=device, threads=threads, precision=precision, max_batch=max_batch,
-            concurrency=concurrency, tuning_budget=tuning_budget, tune_now=tune_now,
+            concurrency=concurrency, text=text, tuning_budget=tuning_budget, tune_now=tune_now,
             tuning_cache=os.fsencode(tuning_cache))
         self._run = self._engine.run
         self.name: str = self._engine.name

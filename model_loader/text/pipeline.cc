@@ -1,0 +1,116 @@
+#include "model_loader/text/pipeline.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model_loader/safetensors/strict_json.h"
+
+namespace swizzle::text {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+constexpr std::string_view kModules = "modules.json", kSettings = "sentence_bert_config.json";
+
+bool HasFile(const ModelFolder& folder, std::string_view location) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder.path / location, ignored);
+}
+
+StatusOr<std::string> TextOf(const ModelFolder& folder, const std::string& location) {
+  return ContainedFile::Read(folder, location, "the file", kMostBytes);
+}
+
+StatusOr<Json> ObjectIn(const ModelFolder& folder, const std::string& location) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string text, TextOf(folder, location));
+  StatusOr<Json> object = ParseStrictJson(text);
+  if (!object.ok()) return Annotate(object.status(), location);
+  return object;
+}
+
+bool IsTrue(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+// One of the modes is set; there are exports that leave the list out, and mean the mean.
+StatusOr<Pooling> PoolingOf(const Json& object, const std::string& location) {
+  std::vector<std::string> modes;
+  for (const auto& [key, value] : object.items()) {
+    if (key.starts_with("pooling_mode_") && value.is_boolean() && value.get<bool>()) modes.push_back(key);
+  }
+  if (modes.empty() || modes == std::vector<std::string>{"pooling_mode_mean_tokens"}) return Pooling::kMean;
+  if (modes == std::vector<std::string>{"pooling_mode_cls_token"}) return Pooling::kFirst;
+  std::string all;
+  for (const std::string& mode : modes) all += Concat(all.empty() ? "" : " and ", mode);
+  return Unimplemented(location, ": ", all, " is not supported; pooling_mode_mean_tokens or pooling_mode_cls_token is");
+}
+
+struct Module {
+  std::string type, path;
+};
+
+// modules.json is a list, which strict_json.h does not take by itself.
+StatusOr<std::vector<Module>> ModulesIn(const ModelFolder& folder) {
+  const std::string location(kModules);
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string text, TextOf(folder, location));
+  StatusOr<Json> wrapped = ParseStrictJson(Concat("{\"modules\":", text, "}"));
+  if (!wrapped.ok()) return Annotate(wrapped.status(), location);
+  const Json& list = (*wrapped)["modules"];
+  std::vector<Module> modules;
+  for (const Json& each : list.is_array() ? list : Json::array({Json()})) {
+    const bool fits = each.is_object() && each.contains("type") && each["type"].is_string() &&
+                      (!each.contains("path") || each["path"].is_string());
+    if (!fits) return InvalidArgument(location, ": it is no list of modules, each with its type and its path");
+    modules.push_back({each["type"].get<std::string>(), each.value("path", std::string())});
+  }
+  return modules;
+}
+
+Status TakeModule(const ModelFolder& folder, const Module& module, Pipeline& pipeline) {
+  const std::string kind = module.type.substr(module.type.rfind('.') + 1);
+  if (kind == "Transformer") return absl::OkStatus();
+  if (kind == "Normalize") {
+    pipeline.normalises = true;
+    return absl::OkStatus();
+  }
+  if (kind != "Pooling") {
+    return Unimplemented(kModules, ": module ", module.type,
+                         " is not supported; Transformer, Pooling and Normalize are");
+  }
+  const std::string location = (std::filesystem::path(module.path) / "config.json").string();
+  SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
+  SWIZZLE_ASSIGN_OR_RETURN(pipeline.pooling, PoolingOf(object, location));
+  return absl::OkStatus();
+}
+
+Status TakeSettings(const ModelFolder& folder, Pipeline& pipeline) {
+  const std::string location(kSettings);
+  SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
+  if (const auto length = object.find("max_seq_length"); length != object.end() && !length->is_null()) {
+    if (!length->is_number_integer() || *length < 1) {
+      return InvalidArgument(location, ": max_seq_length is no whole number from 1 on");
+    }
+    pipeline.max_tokens = length->get<int64_t>();
+  }
+  if (!IsTrue(object, "do_lower_case")) return absl::OkStatus();
+  return Unimplemented(location, ": do_lower_case is not supported; have the tokeniser's own files say it");
+}
+
+}  // namespace
+
+StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder) {
+  Pipeline pipeline;
+  if (HasFile(folder, kModules)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Module> modules, ModulesIn(folder));
+    for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline));
+  }
+  if (HasFile(folder, kSettings)) SWIZZLE_RETURN_IF_ERROR(TakeSettings(folder, pipeline));
+  return pipeline;
+}
+
+}  // namespace swizzle::text

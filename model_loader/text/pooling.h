@@ -1,0 +1,28 @@
+// One vector of each sequence, of what an encoder says of its tokens: nodes behind the graph of an encoder, in the
+// spelling of Sentence Transformers' own exports, so that they run where the encoder does.
+#ifndef SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
+#define SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
+
+#include <string_view>
+
+#include "model_loader/graph/graph.h"
+
+namespace swizzle::text {
+
+enum class Pooling : uint8_t {
+  kMean,   // of all tokens that the mask lets through
+  kFirst,  // the first token's, which BERT and its kin call [CLS]
+};
+std::string_view PoolingName(Pooling pooling);  // "mean", "cls"
+
+// What the graph's one output is called then.
+inline constexpr std::string_view kPooledName = "sentence_embedding";
+
+// Leaves the graph with one output, [batch, hidden]: its output of that name, if it has one, else its states of tokens
+// (last_hidden_state, token_embeddings, or its only output [batch, tokens, hidden]), pooled. INVALID_ARGUMENT, naming
+// what there is, where the graph has no such output, or, for a mean, no input attention_mask.
+Status PoolTokens(Pooling pooling, Graph& graph);
+
+}  // namespace swizzle::text
+
+#endif  // SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_

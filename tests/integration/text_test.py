@@ -1,0 +1,152 @@
+"""Texts through a real server: unmodified clients send strings and get vectors, by a checkpoint's own tokeniser."""
+
+import json
+import pathlib
+import shutil
+
+import numpy
+import pytest
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+import make_encoders
+
+CHECKPOINT = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints' / 'bert'
+WORDS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'the', 'cat', 'sat', 'on', 'mat', '##s', 'a', 'dog', 'ran', '.',
+         'home', 'to', 'b', 'c', 'd']
+TEXTS = ['The cats sat on the mat.', 'a dog', 'A dog ran to the mat on the mat . the cat ran home', 'ü', '']
+CONFIG = 'parameters { key: "text" value { string_value: "embedding" } }'
+
+
+def ids_of(text, most):
+    """By hand: words of the list, lower case, an s at their end a piece of its own."""
+    ids = []
+    for word in text.lower().replace('.', ' . ').split():
+        whole = word in WORDS
+        for piece in [word] if whole else [word[:-1], '##s'] if word[:-1] in WORDS and word[-1] == 's' else ['[UNK]']:
+            ids.append(WORDS.index(piece))
+    return [WORDS.index('[CLS]'), *ids[:most - 2], WORDS.index('[SEP]')]
+
+
+def write_tokenizer(folder, words, modules=True, pooling='pooling_mode_mean_tokens', length=8):
+    (folder / 'vocab.txt').write_text('\n'.join(words) + '\n')
+    (folder / 'tokenizer_config.json').write_text('{"do_lower_case": true, "tokenizer_class": "BertTokenizer"}')
+    if not modules:
+        return
+    types = ['Transformer', 'Pooling', 'Normalize']
+    (folder / 'modules.json').write_text(json.dumps(
+        [{'idx': i, 'name': str(i), 'path': f'{i}_{kind}' if i else '', 'type': f'sentence_transformers.models.{kind}'}
+         for i, kind in enumerate(types)]))
+    (folder / '1_Pooling').mkdir()
+    (folder / '1_Pooling' / 'config.json').write_text(json.dumps({pooling: True}))
+    (folder / 'sentence_bert_config.json').write_text(json.dumps({'max_seq_length': length, 'do_lower_case': False}))
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    folder = tmp_path / 'tiny'
+    folder.mkdir()
+    for name in ('config.json', 'model.safetensors'):
+        shutil.copy(CHECKPOINT / name, folder)
+    return folder
+
+
+def embed(client, model, texts):
+    tensor = triton.InferInput('text', [len(texts), 1], 'BYTES')
+    tensor.set_data_from_numpy(numpy.array([[text.encode()] for text in texts], dtype=numpy.object_))
+    return client.infer(model, [tensor]).as_numpy('embedding')
+
+
+def states_of(client, model, rows):
+    """What the encoder says of ids: an array of states for each row."""
+    longest = max(len(row) for row in rows)
+    arrays = {'input_ids': [row + [0] * (longest - len(row)) for row in rows],
+              'attention_mask': [[1] * len(row) + [0] * (longest - len(row)) for row in rows],
+              'token_type_ids': [[0] * longest for _ in rows]}
+    tensors = []
+    for name in arrays:
+        array = numpy.array(arrays[name], numpy.int64)
+        tensors.append(triton.InferInput(name, array.shape, 'INT64'))
+        tensors[-1].set_data_from_numpy(array)
+    states = client.infer(model, tensors).as_numpy('last_hidden_state')
+    return [states[i, :len(row)] for i, row in enumerate(rows)]
+
+
+def unit(vectors):
+    return vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_texts_are_embedded_as_their_tokens_are_pooled(start, repository, checkpoint):
+    repository.folder('ids', checkpoint)
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        metadata = client.get_model_metadata('texts', as_json=True)
+        assert [(i['name'], i['datatype'], i['shape']) for i in metadata['inputs']] == [('text', 'BYTES', ['-1', '1'])]
+        assert [(o['name'], o['shape']) for o in metadata['outputs']] == [('embedding', ['-1', '8'])]
+        ids = [ids_of(text, 8) for text in TEXTS]
+        expected = unit(numpy.array([states.mean(axis=0) for states in states_of(client, 'ids', ids)]))
+        got = embed(client, 'texts', TEXTS)
+        assert got.shape == (len(TEXTS), 8)
+        numpy.testing.assert_allclose(got, expected, atol=1e-5)
+        numpy.testing.assert_allclose(embed(client, 'texts', TEXTS[1:2]), expected[1:2], atol=1e-5)
+
+
+def test_a_model_by_itself_takes_texts(start, checkpoint, tmp_path):
+    write_tokenizer(checkpoint, WORDS, pooling='pooling_mode_cls_token', length=5)
+    server = start(None, f'--model={checkpoint},name=texts,text=embedding', f'--model={checkpoint},name=ids')
+    with triton.InferenceServerClient(server.grpc) as client:
+        states = states_of(client, 'ids', [ids_of(text, 5) for text in TEXTS])
+        expected = unit(numpy.array([each[0] for each in states]))
+        numpy.testing.assert_allclose(embed(client, 'texts', TEXTS), expected, atol=1e-5)
+
+
+def test_an_onnx_encoder_takes_texts(start, repository, checkpoint):
+    name = 'bert_opset17'
+    model = make_encoders.build(name).SerializeToString()
+    words = WORDS[:5] + [f'w{i}' for i in range(make_encoders.VOCABULARY - 5)]
+    for served in ('ids', 'texts'):
+        repository.file(served, 'model.onnx', model)
+    write_tokenizer(repository.directory / 'texts' / '1', words, modules=False)
+    repository.config('texts', CONFIG)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        rows = [[2, 7, 9, 3], [2, 40, 3]]
+        texts = [' '.join(words[i] for i in row[1:-1]) for row in rows]
+        states = states_of(client, 'ids', rows)
+        expected = numpy.array([each.mean(axis=0) for each in states])
+        numpy.testing.assert_allclose(embed(client, 'texts', texts), expected, atol=1e-4)
+
+
+def refusal(client):
+    index = {model.name: model for model in client.get_model_repository_index().models}
+    return index['texts'].reason
+
+
+@pytest.mark.parametrize('breaks, said', [
+    (lambda folder: (folder / 'vocab.txt').unlink(), 'tokenizer.json'),
+    (lambda folder: (folder / '1_Pooling' / 'config.json').write_text('{"pooling_mode_max_tokens": true}'),
+     'pooling_mode_max_tokens is not supported'),
+])
+def test_what_is_missing_is_named(start, repository, checkpoint, breaks, said):
+    write_tokenizer(checkpoint, WORDS)
+    breaks(checkpoint)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    repository.folder('fine', CHECKPOINT)
+    with triton.InferenceServerClient(start(repository, '--ready=any').grpc) as client:
+        assert said in refusal(client)
+
+
+def test_a_wrong_request_spoils_nothing(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        before = embed(client, 'texts', TEXTS)
+        tensor = triton.InferInput('input_ids', [1, 4], 'INT64')
+        tensor.set_data_from_numpy(numpy.ones((1, 4), numpy.int64))
+        with pytest.raises(InferenceServerException, match='input_ids'):
+            client.infer('texts', [tensor])
+        assert embed(client, 'texts', ['the cat ' * 100000]).shape == (1, 8)
+        numpy.testing.assert_array_equal(embed(client, 'texts', TEXTS), before)

@@ -1,0 +1,117 @@
+#include "model_loader/text/pooling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model_loader/compiled/compile.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/plan_runs.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle::text {
+namespace {
+
+using swizzle::testing::IsError;
+using swizzle::testing::IsOk;
+
+std::vector<float> Floats(const TensorView& view) {
+  std::vector<float> floats(view.bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), view.bytes.data(), view.bytes.size());
+  return floats;
+}
+
+// The encoder of a shipped checkpoint on two sequences, of which the mask leaves some tokens out.
+class PooledEncoderTest : public ::testing::Test {
+ protected:
+  // Its first output, and its shape.
+  std::pair<std::vector<float>, Shape> Run(const GraphRevision& revise) {
+    auto model = LoadRunnableModel(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert", {.revise = revise});
+    EXPECT_THAT(model, IsOk());
+    EXPECT_TRUE(std::holds_alternative<LoadedModel>(*model)) << "one plan takes the pooling, too";
+    const auto compiled = CompileFor(devices_, *std::move(model), {.max_batch = 2, .max_tokens = 16, .threads = 1});
+    EXPECT_THAT(compiled, IsOk());
+    const auto runner = compiled->NewRunner({});
+    EXPECT_THAT(runner, IsOk());
+    std::vector<TensorView> inputs;
+    for (const interpreter::Port& port : compiled->interface().inputs) {
+      const std::vector<int64_t>& values = port.name == "input_ids"        ? ids_
+                                           : port.name == "attention_mask" ? mask_
+                                                                           : types_;
+      inputs.push_back({DType::kInt64, {2, 4}, std::as_bytes(std::span(values))});
+    }
+    const auto outputs = (*runner)->RunViews(inputs);
+    EXPECT_THAT(outputs, IsOk());
+    EXPECT_EQ(outputs->size() == 1, revise != nullptr);
+    return {Floats((*outputs)[0]), (*outputs)[0].shape};
+  }
+
+  const Devices devices_ = *Devices::Open("cpu");
+  const std::vector<int64_t> ids_ = {1, 2, 3, 4, 5, 6, 7, 8}, mask_ = {1, 1, 1, 1, 1, 1, 0, 0},
+                             types_ = {0, 0, 0, 0, 0, 0, 0, 0};
+};
+
+TEST_F(PooledEncoderTest, TheMeanIsOfWhatTheMaskLetsThrough) {
+  const auto [states, shape] = Run(nullptr);
+  ASSERT_EQ(shape.size(), 3u);
+  const auto width = static_cast<size_t>(shape[2]);
+  const auto [pooled, pooled_shape] = Run([](Graph& graph) { return PoolTokens(Pooling::kMean, graph); });
+  EXPECT_EQ(pooled_shape, (Shape{2, shape[2]}));
+  std::vector<float> expected(2 * width);
+  for (size_t row = 0; row < 2; ++row) {
+    const size_t tokens = row == 0 ? 4 : 2;
+    for (size_t i = 0; i < tokens * width; ++i) {
+      expected[row * width + i % width] += states[row * 4 * width + i] / static_cast<float>(tokens);
+    }
+  }
+  swizzle::testing::ExpectClose(pooled, expected, 1e-5f);
+}
+
+TEST_F(PooledEncoderTest, TheFirstTokenStandsForAll) {
+  const auto [states, shape] = Run(nullptr);
+  const auto width = shape[2];
+  const auto [pooled, pooled_shape] = Run([](Graph& graph) { return PoolTokens(Pooling::kFirst, graph); });
+  EXPECT_EQ(pooled_shape, (Shape{2, width}));
+  std::vector<float> expected(states.begin(), states.begin() + width);
+  expected.insert(expected.end(), states.begin() + 4 * width, states.begin() + 5 * width);
+  swizzle::testing::ExpectClose(pooled, expected, 1e-5f);
+}
+
+TEST(PoolTokensTest, KeepsWhatIsPooledAlready) {
+  auto graph = swizzle::testing::ParseGraph(R"(
+input %x: FP32[N,8]
+%a = Relu(%x) "a" -> FP32[?]
+%b = Neg(%x) "b" -> FP32[?]
+output "last_hidden_state" = %a
+output "sentence_embedding" = %b
+)",
+                                            17);
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_THAT(PoolTokens(Pooling::kMean, *graph), IsOk());
+  ASSERT_EQ(graph->outputs.size(), 1u);
+  EXPECT_EQ(graph->outputs[0].name, "sentence_embedding");
+  EXPECT_EQ(graph->nodes.size(), 2u);
+}
+
+TEST(PoolTokensTest, SaysWhatIsMissing) {
+  auto graph = swizzle::testing::ParseGraph(R"(
+input %x: FP32[N,8]
+%a = Relu(%x) "a" -> FP32[?]
+output "logits" = %a
+output "scores" = %a
+)",
+                                            17);
+  ASSERT_THAT(graph, IsOk());
+  EXPECT_THAT(PoolTokens(Pooling::kMean, *graph),
+              IsError(StatusCode::kInvalidArgument, "its outputs are 'logits', 'scores'"));
+  graph->outputs = {{"states", graph->outputs[0].value}};
+  EXPECT_THAT(PoolTokens(Pooling::kMean, *graph), IsError(StatusCode::kInvalidArgument, "no input attention_mask"));
+  EXPECT_THAT(PoolTokens(Pooling::kFirst, *graph), IsOk());
+}
+
+}  // namespace
+}  // namespace swizzle::text

@@ -1,0 +1,136 @@
+#include "server/model/text_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "model_loader/plan/planner.h"
+#include "server/model/derived_spec.h"
+#include "server/model/prepared_request.h"
+#include "server/model/served_model.h"
+#include "server/model/string_tensor.h"
+#include "tests/support/plan_runs.h"
+#include "tests/support/random_encoder.h"
+#include "tests/support/status_matchers.h"
+
+namespace swizzle {
+namespace {
+
+using swizzle::testing::IsError;
+using swizzle::testing::IsOk;
+
+// Each letter is a token, by its place in the alphabet, between 1 and 2; digits are none.
+StatusOr<TextTokens> Letters(std::string_view text) {
+  TextTokens tokens;
+  tokens.ids.push_back(1);
+  for (const char letter : text) {
+    if (letter < 'a') return InvalidArgument("'", std::string(1, letter), "' is no letter");
+    tokens.ids.push_back(3 + letter - 'a');
+  }
+  tokens.ids.push_back(2);
+  tokens.type_ids.resize(tokens.ids.size());
+  return tokens;
+}
+
+class TextModelTest : public ::testing::Test {
+ protected:
+  TextModelTest() : backend_(NewCpuBackend()) {
+    const PlanOptions options{.max_batch = 8, .max_tokens = 64, .threads = 1, .tuning_budget = absl::ZeroDuration()};
+    auto plan = MakePlan(testing::MakeRandomEncoder({}), *backend_, options);
+    SWIZZLE_CHECK(plan.ok());
+    ModelSpec spec = *DeriveSpec(InterfaceOf(**plan));
+    spec.name = "m";
+    spec.max_batch_size = 8;
+    spec.max_batch_tokens = 64;
+    std::erase_if(spec.outputs, [](const TensorSpec& output) { return output.name != "pooled"; });
+    encoder_ = *NewServedModel(std::move(spec), {*plan});
+  }
+
+  // What comes of these texts in one request, or of the ids of one.
+  StatusOr<std::vector<float>> Run(Model& model, Request request) {
+    SWIZZLE_RETURN_IF_ERROR(PrepareRequest(model, request));
+    SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, model.NewSession(Clock::Real()));
+    std::vector<std::string> outputs;
+    std::vector<Shape> shapes;
+    BatchItem items[] = {{request.inputs, request.rows, &outputs, &shapes}};
+    BatchTimes times;
+    SWIZZLE_RETURN_IF_ERROR(session->Run(items, times));
+    EXPECT_EQ(shapes[0], (Shape{request.rows, 24}));
+    std::vector<float> floats(outputs[0].size() / sizeof(float));
+    std::memcpy(floats.data(), outputs[0].data(), outputs[0].size());
+    return floats;
+  }
+  StatusOr<std::vector<float>> Embed(Model& model, const std::vector<std::string>& texts) {
+    std::string tensor;
+    for (const std::string& text : texts) AppendElement(text, tensor);
+    Request request;
+    request.rows = static_cast<int64_t>(texts.size());
+    request.inputs = {{DType::kString, {request.rows, 1}, std::as_bytes(std::span(tensor))}};
+    return Run(model, std::move(request));
+  }
+  std::shared_ptr<Model> TextModel(bool normalises) {
+    return NewTextModel(*TextSpec(encoder_->spec()), encoder_, {.encode = Letters, .normalises = normalises});
+  }
+
+  const std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Model> encoder_;
+};
+
+TEST_F(TextModelTest, GivesWhatTheEncoderSaysOfTheTokens) {
+  const auto model = TextModel(false);
+  EXPECT_EQ(model->spec().inputs[0].dims, Shape{1});
+  EXPECT_EQ(model->spec().inputs[0].dtype, DType::kString);
+  EXPECT_EQ(model->spec().outputs[0].name, "embedding");
+  const auto texts = Embed(*model, {"ab", "abcdef", ""});
+  ASSERT_THAT(texts, IsOk());
+  const std::vector<int64_t> ids = {1, 3, 4, 2, 0, 0, 0, 0, 1, 3, 4, 5, 6, 7, 8, 2, 1, 2, 0, 0, 0, 0, 0, 0};
+  std::vector<int64_t> mask(24);
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = ids[i] != 0 ? 1 : 0;
+  const std::vector<int32_t> types(24);
+  Request request;
+  request.rows = 3;
+  request.inputs = {{DType::kInt64, {3, 8}, std::as_bytes(std::span(ids))},
+                    {DType::kInt64, {3, 8}, std::as_bytes(std::span(mask))},
+                    {DType::kInt32, {3, 8}, std::as_bytes(std::span(types))}};
+  const auto tokens = Run(*encoder_, std::move(request));
+  ASSERT_THAT(tokens, IsOk());
+  EXPECT_EQ(*texts, *tokens);
+}
+
+TEST_F(TextModelTest, VectorsMayHaveLengthOne) {
+  const auto plain = Embed(*TextModel(false), {"abc", "z"}), unit = Embed(*TextModel(true), {"abc", "z"});
+  ASSERT_THAT(plain, IsOk());
+  ASSERT_THAT(unit, IsOk());
+  for (size_t row = 0; row < 2; ++row) {
+    double squares = 0.0;
+    for (size_t i = 0; i < 24; ++i) squares += static_cast<double>((*plain)[row * 24 + i]) * (*plain)[row * 24 + i];
+    for (size_t i = 0; i < 24; ++i)
+      EXPECT_NEAR((*unit)[row * 24 + i], (*plain)[row * 24 + i] / std::sqrt(squares), 1e-6);
+  }
+  EXPECT_EQ(TextModel(true)->facts()->properties.at("swizzle_normalised"), "1");
+}
+
+TEST_F(TextModelTest, SaysWhichTextIsWrong) {
+  EXPECT_THAT(Embed(*TextModel(false), {"ab", "a1"}),
+              IsError(StatusCode::kInvalidArgument, "element 1 of input 'text' of model 'm': '1' is no letter"));
+  EXPECT_THAT(Embed(*TextModel(false), {std::string(100, 'a')}), IsError(StatusCode::kInvalidArgument, "tokens"));
+}
+
+TEST_F(TextModelTest, WantsAnEncoderOfTokens) {
+  ModelSpec spec = encoder_->spec();
+  spec.inputs[0].name = "pixels";
+  EXPECT_THAT(TextSpec(spec), IsError(StatusCode::kInvalidArgument, "input 'pixels' (INT64) is none that a tokeniser"));
+  spec = encoder_->spec();
+  spec.outputs[0].dims = {-1, 24};
+  EXPECT_THAT(TextSpec(spec), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
+}
+
+}  // namespace
+}  // namespace swizzle
