@@ -1,7 +1,9 @@
 #include "client/cli/input.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +55,24 @@ std::string DrawStrings(int64_t count) {
   return data;
 }
 
+// Words that a vocabulary of English has as one token each, or nearly.
+constexpr std::string_view kWords[] = {"the",   "of",    "and",   "to",    "in",     "was",   "he",    "his",
+                                       "river", "house", "year",  "where", "city",   "small", "music", "water",
+                                       "under", "light", "again", "story", "market", "early", "name",  "world"};
+
+std::string DrawTexts(const InputPlan& plan, int64_t count, std::mt19937_64& random) {
+  std::string data;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string text;
+    for (int64_t word = 0; word < plan.words; ++word) {
+      text.append(text.empty() ? "" : " ").append(kWords[random() % std::size(kWords)]);
+    }
+    AppendInteger(data, sizeof(uint32_t), text.size());
+    data += text;
+  }
+  return data;
+}
+
 std::string DrawData(const InputPlan& plan, int64_t count, std::mt19937_64& random) {
   std::string data;
   if (plan.datatype == "FP32") {
@@ -64,7 +84,10 @@ std::string DrawData(const InputPlan& plan, int64_t count, std::mt19937_64& rand
   } else if (plan.datatype == "BF16") {
     Append<uint16_t>(data, count, [&] { return random() % 0x3f80; });
   } else {
-    data = plan.datatype == "BYTES" ? DrawStrings(count) : DrawIntegers(plan, count, random);
+    const bool is_text = plan.values == InputPlan::Values::kTexts;
+    data = is_text                    ? DrawTexts(plan, count, random)
+           : plan.datatype == "BYTES" ? DrawStrings(count)
+                                      : DrawIntegers(plan, count, random);
   }
   return data;
 }

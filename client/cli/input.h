@@ -27,8 +27,9 @@ struct InputPlan {
     kAny,   // numbers in [0, 1), integers and Booleans 0 or 1
     kIds,   // from 0 on, below `ids`
     kOnes,  // a mask: all tokens count
+    kTexts  // each of `words` common words
   } values = Values::kAny;
-  int64_t ids = 0;
+  int64_t ids = 0, words = 0;
 };
 
 struct PlanOptions {
@@ -38,12 +39,13 @@ struct PlanOptions {
   int64_t free = 0;      // what other free dimensions are; 0: that has to be said by `shapes`
 };
 
-// One plan per input. A usage error where a shape does not fit, a dimension is left free, or an input takes BYTES and
-// `strings` are not allowed: only the caller knows what fits there.
+// One plan per input. A usage error where a shape does not fit, a dimension is left free, or an input takes BYTES that
+// are no texts to be encoded, and `strings` are not allowed: only the caller knows what fits there.
 absl::StatusOr<std::vector<InputPlan>> PlanInputs(const ModelMetadata& metadata, const PlanOptions& options,
                                                   bool strings = false);
 
-// Inputs are the same for the same seed; each string is "text". It is a usage error where one would be too large.
+// Inputs are the same for the same seed; each string that is not of kTexts is "text". It is a usage error where one
+// would be too large.
 absl::StatusOr<std::vector<Tensor>> DrawInputs(const std::vector<InputPlan>& plans, uint64_t seed);
 
 }  // namespace swizzle::client

@@ -129,11 +129,17 @@ absl::StatusOr<std::vector<InputPlan>> PlanInputs(const ModelMetadata& metadata,
   std::vector<InputPlan> plans;
   for (const TensorMetadata& input : metadata.inputs) {
     InputPlan plan{input.name, input.datatype, input.shape};
-    if (DatatypeBytes(input.datatype) == 0 && !(strings && input.datatype == "BYTES")) {
+    const bool is_text = input.datatype == "BYTES" && metadata.properties.contains("swizzle_text");
+    if (is_text && !strings) {
+      // The server adds two tokens of its own, or so.
+      plan.values = InputPlan::Values::kTexts;
+      const int64_t most = Property(metadata, "swizzle_max_tokens");
+      plan.words = std::max<int64_t>(1, (most > 0 ? std::min(options.tokens, most) : options.tokens) - 2);
+    } else if (DatatypeBytes(input.datatype) == 0 && !(strings && input.datatype == "BYTES")) {
       return UsageError(absl::StrCat("can't draw input '", input.name, "' of datatype ", input.datatype,
                                      "; give --input ", input.name, "=FILE.npy"));
     }
-    ChooseValues(metadata, plan);
+    if (!is_text) ChooseValues(metadata, plan);
     absl::StatusOr<Shape> shape = ChosenShape(metadata, input, plan, options);
     if (!shape.ok()) return shape.status();
     plan.shape = *std::move(shape);

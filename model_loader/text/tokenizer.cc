@@ -1,5 +1,6 @@
 #include "model_loader/text/tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model_loader/text/tokenizer_files.h"
@@ -28,6 +29,29 @@ Status AddIds(const TokenizerParts& parts, std::string_view text, bool from_star
     }
   }
   return {};
+}
+
+// Of a text that is cut off so much is read in any case, and so much for each token that is kept: what is longer has
+// more tokens than are kept, unless its words are longer than any language's.
+constexpr size_t kAlwaysRead = size_t{1} << 16, kReadForAToken = size_t{1} << 8;
+
+// The end of a text from which tokens are kept, up to white space near by, where tokens end, or else to a character's
+// end.
+std::string_view KeptEnd(std::string_view text, size_t bytes, bool from_left) {
+  constexpr std::string_view kSpaces = " \n\t\r";
+  constexpr size_t kNear = 1 << 10;
+  const auto continues = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  if (from_left) {
+    size_t begin = text.size() - bytes;
+    const size_t space = text.substr(0, begin + kNear).find_first_of(kSpaces, begin);
+    while (begin < text.size() && continues(begin)) ++begin;
+    return text.substr(space == std::string_view::npos ? begin : space);
+  }
+  size_t end = bytes;
+  const size_t space = text.find_last_of(kSpaces, end);
+  const bool is_near = space != std::string_view::npos && space + kNear >= end;
+  while (end > 0 && continues(end)) --end;
+  return text.substr(0, is_near ? space : end);
 }
 
 void AddPart(const TemplatePart& part, const std::vector<int32_t>& ids, Encoding& encoding) {
@@ -67,15 +91,28 @@ StatusOr<std::vector<int32_t>> Tokenizer::Ids(std::string_view text) const {
   return ids;
 }
 
+std::string_view Tokenizer::Read(std::string_view text, const EncodeOptions& options) const {
+  const int64_t kept = options.max_tokens > 0 ? options.max_tokens : parts_->truncation.max_tokens;
+  if (!options.truncate || kept == 0 || text.size() <= kAlwaysRead) return text;
+  const size_t bytes = std::max(kAlwaysRead, kReadForAToken * static_cast<size_t>(kept));
+  return text.size() <= bytes ? text : KeptEnd(text, bytes, parts_->truncation.from_left);
+}
+
 StatusOr<Encoding> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, Ids(text));
-  return Assemble(std::move(ids), std::nullopt, options);
+  const std::string_view read = Read(text, options);
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, Ids(read));
+  SWIZZLE_ASSIGN_OR_RETURN(Encoding encoding, Assemble(std::move(ids), std::nullopt, options));
+  encoding.truncated |= read.size() < text.size();
+  return encoding;
 }
 
 StatusOr<Encoding> Tokenizer::Encode(std::string_view text, std::string_view pair, const EncodeOptions& options) const {
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> first, Ids(text));
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> second, Ids(pair));
-  return Assemble(std::move(first), std::move(second), options);
+  const std::string_view read = Read(text, options), read_pair = Read(pair, options);
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> first, Ids(read));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> second, Ids(read_pair));
+  SWIZZLE_ASSIGN_OR_RETURN(Encoding encoding, Assemble(std::move(first), std::move(second), options));
+  encoding.truncated |= read.size() < text.size() || read_pair.size() < pair.size();
+  return encoding;
 }
 
 StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,

@@ -5,7 +5,8 @@
 //
 // Text is UTF-8. What of it is ill-formed is read as U+FFFD, one for each maximal subpart, as Python's errors='replace'
 // and Rust's from_utf8_lossy do. A zero byte is a character like others, which most tokenisers leave out. Of an empty
-// text the special tokens are left, or nothing. Time and memory grow with the length of the text.
+// text the special tokens are left, or nothing. Time and memory grow with the length of the text; of one that is to be
+// cut off, 64 KiB or 256 bytes a token are read, whatever is more: words that long are nobody's.
 #ifndef SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_H_
 #define SWIZZLE_MODEL_LOADER_TEXT_TOKENIZER_H_
 
@@ -68,6 +69,8 @@ class Tokenizer {
   std::string_view Token(int32_t id) const;
 
  private:
+  // What has to be read of a text for these options.
+  std::string_view Read(std::string_view text, const EncodeOptions& options) const;
   StatusOr<std::vector<int32_t>> Ids(std::string_view text) const;
   StatusOr<Encoding> Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,
                               const EncodeOptions& options) const;

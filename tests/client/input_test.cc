@@ -99,6 +99,16 @@ TEST(DrawInputsTest, RefusesWhatOnlyTheCallerKnows) {
   EXPECT_TRUE(Draw(Model({{"a", "FP32", {4}}}), {}).ok());
 }
 
+TEST(DrawInputsTest, TextsHaveAsManyWordsAsTheModelTakesTokens) {
+  ModelMetadata metadata = Model({{"text", "BYTES", {-1, 1}}});
+  metadata.properties = {{"swizzle_text", "embedding"}, {"swizzle_max_tokens", "12"}, {"swizzle_max_length", "512"}};
+  const auto inputs = Draw(metadata, {.batch = 3});
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_THAT((*inputs)[0].shape, ElementsAre(3, 1));
+  EXPECT_TRUE(Check((*inputs)[0]).ok());
+  EXPECT_EQ(std::ranges::count((*inputs)[0].data, ' '), 3 * 9);
+}
+
 TEST(DrawInputsTest, StringsAreDrawnWhereTheyAreAllowed) {
   const auto plans = PlanInputs(Model({{"a", "BYTES", {-1, 2}}}), {}, /*strings=*/true);
   ASSERT_TRUE(plans.ok()) << plans.status();

@@ -181,7 +181,8 @@ def test_what_is_not_finite_spoils_no_bias(tmp_path):
     real, whole = quantised_layers(tmp_path, *LAYERS['gemm'][:2], x)
     assert numpy.isfinite(whole).all()
     x[3, 5] = numpy.nan
-    assert "input 'x' has values that are no numbers" in quantize(tmp_path, {'x': x}).stderr
+    assert "input 'x' has values that are no numbers" in quantize(
+        tmp_path, {'x': x, 'matrix': numpy.ones((2, 2), numpy.float32)}).stderr
 
 
 def test_what_quantize_says(tmp_path):

@@ -50,6 +50,31 @@ TEST(Tokenizer, AddsNoSpecialTokensIfAskedNotTo) {
   EXPECT_THAT(two->type_ids, ElementsAre(0, 1));
 }
 
+// No more is read of a text than can matter, which is seen where all of it is one word.
+TEST(Tokenizer, LongTextsAreReadAsFarAsTheyAreKept) {
+  const Tokenizer tokenizer = Bert();
+  const EncodeOptions options{.max_tokens = 6};
+  std::string words = "hello ";
+  for (int i = 0; i < 100'000; ++i) words += "world ";
+  const auto kept = tokenizer.Encode(words, options);
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_THAT(kept->ids, ElementsAre(2, 5, 6, 6, 6, 3));
+  EXPECT_TRUE(kept->truncated);
+  const auto word = tokenizer.Encode(std::string(1 << 20, 'x') + " hello", options);
+  ASSERT_THAT(word, IsOk());
+  EXPECT_THAT(word->ids, ElementsAre(2, 1, 3)) << "the other word is out of sight";
+  EXPECT_TRUE(word->truncated);
+  std::string accents;
+  for (int i = 0; i < 100'000; ++i) accents += "\u00e4";
+  EXPECT_THAT(tokenizer.Encode(accents, options)->ids, ElementsAre(2, 1, 3));
+  std::string chinese = "hello ";
+  for (int i = 0; i < 100'000; ++i) chinese += "\u4e00";
+  EXPECT_THAT(tokenizer.Encode(chinese, options)->ids, ElementsAre(2, 5, 1, 1, 1, 3)) << "its one space is far off";
+  // Whoever refuses what is too long has all of it counted.
+  EXPECT_THAT(tokenizer.Encode(words, {.max_tokens = 6, .truncate = false}),
+              IsError(StatusCode::kInvalidArgument, "has 100003 tokens"));
+}
+
 TEST(Tokenizer, TruncatesOrRefuses) {
   EncodeOptions options;
   options.max_tokens = 4;

@@ -224,6 +224,43 @@ TEST_F(EngineTest, RunsEncodersWithinTheirTokens) {
               IsError(StatusCode::kInvalidArgument, "in rows 64 to 99: input 'input_ids' of model 'encoder' holds 50"));
 }
 
+// More texts than are computed at once, and each alone.
+TEST_F(EngineTest, EmbedsTexts) {
+  for (const char* const name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(std::filesystem::path(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert") / name,
+                               folder_ / name);
+  }
+  std::ofstream(folder_ / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n";
+  const std::filesystem::path file = folder_ / "model.safetensors";
+  const auto model = Open(file, {.max_batch = 2, .text = "embedding"});
+  EXPECT_EQ(model->inputs()[0].datatype, "BYTES");
+  EXPECT_EQ(model->outputs()[0].name, "embedding");
+  const auto texts = [](const std::vector<std::string>& all) {
+    Given<char> given{"text", "BYTES", {std::ssize(all), 1}, {}};
+    for (const std::string& text : all) {
+      const auto length = static_cast<uint32_t>(text.size());
+      const auto* const bytes = reinterpret_cast<const char*>(&length);
+      given.elements.insert(given.elements.end(), bytes, bytes + sizeof(length));
+      given.elements.insert(given.elements.end(), text.begin(), text.end());
+    }
+    return given;
+  };
+  const std::vector<std::string> all = {"a b", "c", "a a a a", "b", ""};
+  const auto given = texts(all);
+  const auto together = model->Run({{given.View()}});
+  ASSERT_THAT(together, IsOk());
+  EXPECT_THAT((*together)[0].shape, ElementsAre(5, 8));
+  const std::vector<float> vectors = Elements<float>((*together)[0]);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto one = texts({all[i]});
+    const auto alone = model->Run({{one.View()}});
+    ASSERT_THAT(alone, IsOk());
+    const std::vector<float> vector = Elements<float>((*alone)[0]);
+    for (size_t k = 0; k < 8; ++k) EXPECT_NEAR(vector[k], vectors[i * 8 + k], 1e-5) << all[i];
+  }
+  EXPECT_THAT(Model::Open(file, {.text = "poem"}), IsError(StatusCode::kInvalidArgument, "option 'text' is 'poem'"));
+}
+
 TEST_F(EngineTest, OpeningSaysWhatIsWrong) {
   EXPECT_THAT(Model::Open(folder_ / "none.onnx"), IsError(StatusCode::kNotFound, "none.onnx"));
   std::ofstream(folder_ / "bad.onnx") << "no model";
