@@ -155,6 +155,12 @@ class Session {
   virtual bool RunsAtOnce(uint64_t) const { return false; }
 };
 
+// What Model::Encode has made of a request.
+struct EncodedInputs {
+  std::shared_ptr<const void> owner = nullptr;  // keeps the new inputs alive; null: they stay as they are
+  int64_t text_tokens = 0;                      // of all its texts, special ones included; 0: it has none
+};
+
 // Thread-safe; outlives its sessions. What it computes doesn't change; how it does may, and then its facts.
 class Model {
  public:
@@ -162,9 +168,9 @@ class Model {
   virtual const ModelSpec& spec() const = 0;
   virtual std::shared_ptr<const ModelFacts> facts() const = 0;
   // Puts what the model computes with in the place of what requests bring, where these are not the same, as tokens are
-  // for texts; the calls below and sessions then see that. Returns what keeps it alive; null: inputs stay as they are.
-  // INVALID_ARGUMENT, naming the input, where there is no such thing. Shapes were checked against the specification.
-  virtual StatusOr<std::shared_ptr<const void>> Encode(std::vector<TensorView>&) const { return nullptr; }
+  // for texts; the calls below and sessions then see that. INVALID_ARGUMENT, naming the input, where there is no such
+  // thing. Shapes were checked against the specification.
+  virtual StatusOr<EncodedInputs> Encode(std::vector<TensorView>&) const { return EncodedInputs(); }
   // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
   // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
   virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }

@@ -33,6 +33,7 @@ struct Request {
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
   int64_t tokens = 0;                            // Model::CheckRequest's
+  int64_t text_tokens = 0;                       // EncodedInputs's
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
   AnswerSink* answers = nullptr;                 // of a decoupled model; lasts until the request has ended

@@ -34,26 +34,13 @@ class TextSession final : public Session {
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
     for (const BatchItem& item : batch) {
-      if (normalises_) Normalise((*item.output_shapes)[0], (*item.outputs)[0]);
+      if (normalises_) NormaliseVectors(static_cast<size_t>((*item.output_shapes)[0].back()), (*item.outputs)[0]);
     }
     return absl::OkStatus();
   }
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
 
  private:
-  static void Normalise(const Shape& shape, std::string& output) {
-    const auto width = static_cast<size_t>(shape.back());
-    std::vector<float> row(width);
-    for (size_t at = 0; at + width * sizeof(float) <= output.size() && width > 0; at += width * sizeof(float)) {
-      std::memcpy(row.data(), output.data() + at, width * sizeof(float));
-      float squares = 0.0f;
-      for (const float x : row) squares += x * x;
-      const float norm = std::max(std::sqrt(squares), kLeastNorm);
-      for (float& x : row) x /= norm;
-      std::memcpy(output.data() + at, row.data(), width * sizeof(float));
-    }
-  }
-
   const std::unique_ptr<Session> encoder_;
   const bool normalises_;
 };
@@ -72,10 +59,13 @@ class TextModel final : public Model {
     return facts;
   }
 
-  StatusOr<std::shared_ptr<const void>> Encode(std::vector<TensorView>& inputs) const override {
+  StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs) const override {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TextTokens> texts, TokensOf(inputs[0]));
-    size_t longest = 1;
-    for (const TextTokens& text : texts) longest = std::max(longest, text.ids.size());
+    size_t longest = 1, all = 0;
+    for (const TextTokens& text : texts) {
+      longest = std::max(longest, text.ids.size());
+      all += text.ids.size();
+    }
     auto encoded = std::make_shared<EncodedTexts>();
     const Shape shape = {static_cast<int64_t>(texts.size()), static_cast<int64_t>(longest)};
     inputs.clear();
@@ -83,7 +73,7 @@ class TextModel final : public Model {
       encoded->planes.push_back(PlaneOf(input, texts, longest));
       inputs.push_back({input.dtype, shape, encoded->planes.back()});
     }
-    return std::shared_ptr<const void>(std::move(encoded));
+    return EncodedInputs{.owner = std::move(encoded), .text_tokens = static_cast<int64_t>(all)};
   }
   StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
     return encoder_->CheckRequest(inputs);
@@ -154,6 +144,19 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder) {
   spec.inputs = {{std::string(kTextInput), DType::kString, encoder.max_batch_size > 0 ? Shape{1} : Shape{-1}}};
   spec.outputs = {{std::string(kEmbeddingOutput), DType::kFloat32, encoder.outputs[0].dims}};
   return spec;
+}
+
+void NormaliseVectors(size_t width, std::string& vectors) {
+  std::vector<float> row(width);
+  const size_t bytes = width * sizeof(float);
+  for (size_t at = 0; at + bytes <= vectors.size() && width > 0; at += bytes) {
+    std::memcpy(row.data(), vectors.data() + at, bytes);
+    float squares = 0.0f;
+    for (const float x : row) squares += x * x;
+    const float norm = std::max(std::sqrt(squares), kLeastNorm);
+    for (float& x : row) x /= norm;
+    std::memcpy(vectors.data() + at, row.data(), bytes);
+  }
 }
 
 std::shared_ptr<Model> NewTextModel(ModelSpec spec, std::shared_ptr<Model> encoder, TextRules rules) {

@@ -8,9 +8,11 @@
 #ifndef SWIZZLE_SERVER_MODEL_TEXT_MODEL_H_
 #define SWIZZLE_SERVER_MODEL_TEXT_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,9 @@ inline constexpr std::string_view kTextInput = "text", kEmbeddingOutput = "embed
 // All else is the encoder's. INVALID_ARGUMENT where the encoder takes other inputs than input_ids, attention_mask and
 // token_type_ids, or gives anything but one vector of each row.
 StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder);
+
+// Gives each of the vectors, FP32 and `width` numbers long, length 1; zeros stay zeros.
+void NormaliseVectors(size_t width, std::string& vectors);
 
 // `spec` is TextSpec's, possibly changed by a configuration. Thread-safe.
 std::shared_ptr<Model> NewTextModel(ModelSpec spec, std::shared_ptr<Model> encoder, TextRules rules);

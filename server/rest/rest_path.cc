@@ -17,6 +17,8 @@ struct Row {
 using enum RestMethods;
 
 constexpr auto kRows = std::to_array<Row>({
+    {"/embed", RestAction::kTeiEmbed, kPost},
+    {"/v1/embeddings", RestAction::kOpenAiEmbeddings, kPost},
     {"/v2", RestAction::kServer},
     {"/v2/cudasharedmemory/region/{region}/register", RestAction::kRegisterCuda, kPost},
     {"/v2/cudasharedmemory/region/{region}/status", RestAction::kCudaRegions},

@@ -1,5 +1,6 @@
-// Paths of the Open Inference Protocol over HTTP, and of Triton's extensions: which call a path names, of which model
-// or region of shared memory. Functions only.
+// Paths of the Open Inference Protocol over HTTP, of Triton's extensions, and of embeddings as OpenAI's and
+// text-embeddings-inference's clients ask for them: which call a path names, of which model or region of shared memory.
+// Functions only.
 #ifndef SWIZZLE_SERVER_REST_REST_PATH_H_
 #define SWIZZLE_SERVER_REST_REST_PATH_H_
 
@@ -19,6 +20,8 @@ enum class RestAction : uint8_t {
   kModelReady,
   kConfig,
   kInfer,
+  kOpenAiEmbeddings,
+  kTeiEmbed,
   kIndex,
   kLoad,
   kUnload,

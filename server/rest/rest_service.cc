@@ -10,6 +10,7 @@
 #include "proto/message_json.h"
 #include "server/rest/region_json.h"
 #include "server/rest/rest_answer.h"
+#include "server/rest/rest_embeddings.h"
 #include "server/rest/rest_infer.h"
 #include "server/rest/rest_orders.h"
 #include "server/rest/settings_json.h"
@@ -45,6 +46,10 @@ std::optional<HttpAnswer> CheckMethod(const RestPath& path, const HttpHead& head
   return refusal;
 }
 
+bool Infers(RestAction action) {
+  return action == RestAction::kInfer || action == RestAction::kOpenAiEmbeddings || action == RestAction::kTeiEmbed;
+}
+
 std::string_view ShownIn(const HttpHead& head) { return head.OnlyHeader("authorization"); }
 
 }  // namespace
@@ -76,7 +81,7 @@ HttpAdmission RestService::Admit(const HttpHead& head) {
   const Status allowed = inference_.calls().authorization->CheckCall(kind(), FindAccessRule(path->rule), ShownIn(head));
   if (!allowed.ok()) return {.refusal = ErrorAnswer(allowed)};
   if (path->action == RestAction::kLoad) return {.most_body_bytes = control_->most_load_bytes()};
-  if (path->action != RestAction::kInfer) return {.most_body_bytes = kMostSmallBytes};
+  if (!Infers(path->action)) return {.most_body_bytes = kMostSmallBytes};
   if (control_ == nullptr) return {.most_body_bytes = inference_.calls().limits.max_message_bytes};
   return {.refusal = ErrorAnswer(403, "this address is for operators; infer at the one that --http-address says")};
 }
@@ -86,6 +91,12 @@ void RestService::Take(std::shared_ptr<HttpCall> call) {
   SWIZZLE_CHECK(path.has_value());  // Admit's
   if (path->action == RestAction::kInfer) {
     return StartRestInfer(inference_.calls(), std::move(call), path->model, path->version);
+  }
+  if (path->action == RestAction::kOpenAiEmbeddings) {
+    return StartRestEmbeddings(inference_.calls(), std::move(call), EmbeddingsDialect::kOpenAi);
+  }
+  if (path->action == RestAction::kTeiEmbed) {
+    return StartRestEmbeddings(inference_.calls(), std::move(call), EmbeddingsDialect::kTei);
   }
   if (path->action == RestAction::kLoad || path->action == RestAction::kUnload) {
     const bool load = path->action == RestAction::kLoad;

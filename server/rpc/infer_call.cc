@@ -142,6 +142,7 @@ Status InferCall::Submit() {
   Request& request = decoded.request;
   SWIZZLE_RETURN_IF_ERROR(CheckResponse(request));
   SWIZZLE_RETURN_IF_ERROR(PrepareRequest(*serving_->model, request));
+  text_tokens_ = request.text_tokens;
   request.deadline = std::min(request.deadline, deadline_);
   request.connection = peer_;
   request.budget = this;
@@ -300,6 +301,7 @@ Status InferCall::Write(Result result) {
   auto* message = NewMessage<inference::ModelInferResponse>(response_memory_.arena());
   EncodeInfer(*request_, spec(), outputs_, std::move(result), *message);
   NameShared(*message);
+  if (text_tokens_ > 0) (*message->mutable_parameters())["swizzle_tokens"].set_int64_param(text_tokens_);
   if (marks_final_) MarkFinal(true, *message);
   Answer(*message, nullptr);
   DropRequest();

@@ -155,6 +155,8 @@ class InferCall : private AnswerSink, private RequestBudget {
   // The request is over, exactly once, and counted. The last thing done with it.
   virtual void End(const Status& status) = 0;
 
+  // What serves the request's model; null until that is found. Once it has an answer, or has ended.
+  const ServingModel* serving() const { return serving_.get(); }
   // Whether what came is no message of the protocol, or beyond a limit on its size. Once it has ended.
   bool malformed() const { return malformed_; }
   bool too_large() const { return too_large_; }
@@ -198,6 +200,7 @@ class InferCall : private AnswerSink, private RequestBudget {
   MessageMemory request_memory_, response_memory_;
   inference::ModelInferRequest* request_;  // null once the answer is written
   int64_t request_bytes_ = 0;
+  int64_t text_tokens_ = 0;     // Request's
   int64_t promised_bytes_ = 0;  // of the request, and of what its response will have
   Mutex added_mutex_;
   int64_t added_bytes_ ABSL_GUARDED_BY(added_mutex_) = 0;  // RequestBudget's

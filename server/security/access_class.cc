@@ -12,6 +12,7 @@ using enum AccessClass;
 // asks for the other.
 constexpr auto kRules = std::to_array<AccessRule>({
     {"/", kProbe},  // a page without data, which asks for /status and /metrics
+    {"/embed", kInfer},
     {"/grpc.health.v1.Health/Check", kProbe},
     {"/grpc.health.v1.Health/Watch", kProbe},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kReflection},
@@ -41,6 +42,7 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/readyz", kProbe},
     {"/startupz", kProbe},
     {"/status", kMetrics},
+    {"/v1/embeddings", kInfer},
     {"/v2", kMetadata},
     {"/v2/cudasharedmemory/region/{region}/register", kControl},
     {"/v2/cudasharedmemory/region/{region}/status", kControl},

@@ -40,6 +40,8 @@ CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served th
 # Over HTTP: {model} stands for a name, with a version or without, {region} for that of shared memory; a body, where
 # there is one, for POST. Behind the class is the status of who may ask; settings are changed by who may read them, too.
 REST_CALLS = {
+    '/embed': [(b'{}', 'infer', 400)],
+    '/v1/embeddings': [(b'{}', 'infer', 400)],
     '/v2': [(None, 'metadata', 200)],
     '/v2/health/live': [(None, 'probe', 200)],
     '/v2/health/ready': [(None, 'probe', 200)],
@@ -228,7 +230,7 @@ def check_every_path(server, address, elsewhere):
 
 
 def test_every_path_of_the_protocol_with_every_token(server):
-    rules = set(re.findall(r'"(/v2[^"]*)", k', (ROOT / 'server/security/access_class.cc').read_text()))
+    rules = set(re.findall(r'"(/(?:v[12]|embed)[^"]*)", k', (ROOT / 'server/security/access_class.cc').read_text()))
     assert rules == set(REST_CALLS), 'a path without a class, or of one that this test does not know'
     check_every_path(server, f'http://{server.rest}', dict.fromkeys(ORDERS, '--http-control-address'))
     assert http(server, '/v2', TOKENS['metadata'])[0] == 404
@@ -236,7 +238,8 @@ def test_every_path_of_the_protocol_with_every_token(server):
 
 def test_every_path_of_the_protocol_for_operators(server):
     check_every_path(server, f'http://{server.http_control}',
-                     {'/v2/models/{model}/infer': 'this address is for operators'})
+                     dict.fromkeys(('/v2/models/{model}/infer', '/v1/embeddings', '/embed'),
+                                   'this address is for operators'))
 
 
 def test_models_that_a_token_may_not_use_over_http(server):

@@ -28,6 +28,8 @@ TEST(RestPathTest, NamesCallsAndModels) {
       {"/v2/trace/setting", RestAction::kTraceSettings, "", ""},
       {"/v2/logging", RestAction::kLogSettings, "", ""},
       {"/v2/systemsharedmemory/status", RestAction::kSystemRegions, "", ""},
+      {"/v1/embeddings", RestAction::kOpenAiEmbeddings, "", ""},
+      {"/embed", RestAction::kTeiEmbed, "", ""},
   };
   for (const auto& its : cases) {
     const std::optional<RestPath> path = ParseRestPath(its.target);

@@ -1,0 +1,126 @@
+"""Embeddings over HTTP, as unmodified clients of OpenAI's and of text-embeddings-inference ask for them."""
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+
+import huggingface_hub
+import numpy
+import openai
+import pytest
+import tritonclient.grpc as triton
+from huggingface_hub.errors import HfHubHTTPError
+
+from text_test import CHECKPOINT, CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, unit, write_tokenizer
+
+__all__ = ['checkpoint']  # a fixture
+
+
+@pytest.fixture
+def server(start, repository, checkpoint):
+    repository.folder('ids', checkpoint)
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    return start(repository, '--http-address=127.0.0.1:0')
+
+
+@pytest.fixture
+def client(server):
+    with openai.OpenAI(base_url=f'http://{server.rest}/v1', api_key='none', max_retries=0) as client:
+        yield client
+
+
+def vectors(answer):
+    assert [its.index for its in answer.data] == list(range(len(answer.data)))
+    return numpy.array([its.embedding for its in answer.data], numpy.float32)
+
+
+def post(server, path, body):
+    request = urllib.request.Request(f'http://{server.rest}{path}', json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_openais_client_gets_what_grpcs_gets(server, client):
+    with triton.InferenceServerClient(server.grpc) as grpc:
+        expected = embed(grpc, 'texts', TEXTS)
+    answer = client.embeddings.create(model='texts', input=TEXTS)  # as base64, unless it is asked otherwise
+    numpy.testing.assert_allclose(vectors(answer), expected, atol=1e-6)
+    assert answer.model == 'texts' and answer.object == 'list'
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens == sum(len(ids_of(text, 8)) for text in TEXTS)
+    answer = client.embeddings.create(model='texts', input=TEXTS[0], encoding_format='float', dimensions=8)
+    numpy.testing.assert_allclose(vectors(answer), expected[:1], atol=1e-6)
+
+
+def test_any_number_of_texts_may_come(server, client):
+    texts = [' '.join(WORDS[5 + (i + k) % 10] for k in range(i % 7)) for i in range(1000)]
+    answer = vectors(client.embeddings.create(model='texts', input=texts))
+    assert answer.shape == (1000, 8)
+    for i in (0, 63, 64, 500, 999):
+        numpy.testing.assert_allclose(answer[i:i + 1], vectors(client.embeddings.create(model='texts', input=texts[i])),
+                                      atol=1e-5)
+
+
+def test_a_request_waits_for_room_that_it_takes_itself(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG + """
+        max_batch_size: 2 dynamic_batching { default_queue_policy { max_queue_size: 1 } }""")
+    server = start(repository, '--http-address=127.0.0.1:0')
+    texts = ['the cat sat on the mat'] * 99
+    status, answer = post(server, '/embed', {'inputs': texts})
+    assert status == 200 and len(answer) == 99, answer
+    numpy.testing.assert_allclose(answer, [answer[0]] * 99, atol=1e-6)
+
+
+def test_a_client_that_leaves_spoils_nothing(server, client):
+    body = json.dumps({'input': ['the cat sat on the mat'] * 20000}).encode()
+    host, port = server.rest.rsplit(':', 1)
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b'POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n' % len(body) + body)
+        time.sleep(.05)
+    assert len(vectors(client.embeddings.create(model='texts', input=TEXTS))) == len(TEXTS)
+
+
+def test_huggingfaces_client_gets_unit_vectors(server, client):
+    expected = vectors(client.embeddings.create(model='texts', input=TEXTS))
+    tei = huggingface_hub.InferenceClient(f'http://{server.rest}/embed')
+    numpy.testing.assert_allclose(tei.feature_extraction(TEXTS[0]), expected[:1], atol=1e-6)
+    status, answer = post(server, '/embed', {'inputs': TEXTS, 'truncate': True})
+    assert status == 200
+    numpy.testing.assert_allclose(answer, unit(expected), atol=1e-6)
+    with pytest.raises(HfHubHTTPError, match="'prompt_name' is not supported"):
+        tei.feature_extraction(TEXTS[0], prompt_name='query')
+
+
+def test_what_is_wrong_is_said_as_each_expects_it(server, client):
+    with pytest.raises(openai.NotFoundError, match='nobody'):
+        client.embeddings.create(model='nobody', input='a')
+    with pytest.raises(openai.BadRequestError, match="model 'ids' takes no texts"):
+        client.embeddings.create(model='ids', input='a')
+    with pytest.raises(openai.BadRequestError, match='8 dimensions, and not of 4'):
+        client.embeddings.create(model='texts', input='a', dimensions=4)
+    with pytest.raises(openai.BadRequestError, match='tokens are not taken'):
+        client.embeddings.create(model='texts', input=[[1, 2]])
+    assert post(server, '/embed', {'inputs': []}) == (
+        400, {'error': "'inputs' must not be empty", 'error_type': 'Validation'})
+    assert post(server, '/embed', {'inputs': 'a', 'normalize': False})[0] == 400, 'its vectors have length 1'
+    assert post(server, '/v1/embeddings', {'input': ['a']})[0] == 200, 'one model alone takes texts'
+
+
+def test_of_several_models_one_must_be_named(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    for name in ('one', 'two'):
+        repository.folder(name, checkpoint)
+        repository.config(name, CONFIG)
+    repository.folder('ids', CHECKPOINT)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    status, answer = post(server, '/embed', {'inputs': 'a'})
+    assert status == 400 and "several models take texts: 'one', 'two'" in answer['error']
+    assert post(server, '/v1/embeddings', {'input': 'a', 'model': 'two'})[0] == 200
