@@ -167,10 +167,10 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
   void PartEnded(size_t index, const Status& status, std::string vectors, int64_t tokens) {
     {
       const MutexLock lock(mutex_);
-      running_.erase(index);
-      if (absl::IsResourceExhausted(status) && !running_.empty()) {
+      const bool was_alone = running_.extract(index).mapped().alone;
+      if (absl::IsResourceExhausted(status) && !was_alone) {
         waiting_.push_back(index);
-        at_once_ = running_.size();
+        at_once_ = std::max<size_t>(running_.size(), 1);
       } else if (status_.ok()) {
         status_ = status;
       }
@@ -180,8 +180,7 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
       tokens_ += tokens;
     }
     if (parts_.size() == 1) return Advance();
-    // Not on the executor's thread: texts are tokenised there, and its batch has other requests that wait for their
-    // end.
+    // Not on the executor's thread, where texts would be tokenised while its batch's other requests wait for their end.
     const Status added = Contain("go on with the texts", [this] {
       calls_.decoders.Add([self = shared_from_this()] { self->Advance(); });
       return absl::OkStatus();
@@ -198,9 +197,9 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
       const MutexLock lock(mutex_);
       if (answered_) return;
       if (status_.ok()) status_ = absl::CancelledError("the client has left");
-      for (const auto& [index, part] : running_) {
-        part->Retain();
-        running.push_back(part);
+      for (const auto& [index, its] : running_) {
+        its.part->Retain();
+        running.push_back(its.part);
       }
     }
     for (InferCall* const part : running) {
@@ -256,7 +255,7 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
     message.add_raw_input_contents(std::string(parts_[index]));
     const grpc::Slice slice = SerializedSlice(message);
     auto made = std::make_unique<EmbeddingsPart>(calls_, shared_from_this(), call_, index, grpc::ByteBuffer(&slice, 1));
-    running_[index] = made.get();
+    running_.emplace(index, Running{.part = made.get(), .alone = running_.empty()});
     waiting_.pop_front();
     EmbeddingsPart* const part = made.release();  // it deletes itself
     part->Retain();
@@ -285,6 +284,11 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
     return HttpAnswer{.body = {std::move(text)}};
   }
 
+  struct Running {
+    InferCall* part;
+    bool alone;  // it began while no other part was under way
+  };
+
   InferCalls& calls_;
   const EmbeddingsDialect dialect_;
   const EmbeddingsRequest request_;
@@ -297,9 +301,9 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
   Mutex mutex_;
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and vectors
   HeldBytes held_ ABSL_GUARDED_BY(mutex_);
-  std::deque<size_t> waiting_ ABSL_GUARDED_BY(mutex_);            // parts
-  std::map<size_t, InferCall*> running_ ABSL_GUARDED_BY(mutex_);  // likewise
-  std::vector<std::string> vectors_ ABSL_GUARDED_BY(mutex_);      // by part
+  std::deque<size_t> waiting_ ABSL_GUARDED_BY(mutex_);         // parts
+  std::map<size_t, Running> running_ ABSL_GUARDED_BY(mutex_);  // likewise
+  std::vector<std::string> vectors_ ABSL_GUARDED_BY(mutex_);   // by part
   size_t at_once_ ABSL_GUARDED_BY(mutex_) = kMostAtOnce;
   Status status_ ABSL_GUARDED_BY(mutex_);
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
