@@ -43,8 +43,8 @@ Result Softmax(const Problem& problem, const Values& input);
 // floats.
 Result Embedding(const Problem& problem, const Weight& weight, const Values& ids, const Sequences& sequences);
 Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input);
-// The same of a linear layer's results and a residual; `weight` is as kernels/cuda/conv/shfl_bw/conv_shfl_bw_norm.h has
-// it.
+// Normalises the sum of a linear layer's results and a residual; conv/shfl_bw/conv_shfl_bw_norm.h says what `weight`
+// holds.
 Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);
 Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences);

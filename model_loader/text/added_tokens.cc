@@ -35,7 +35,7 @@ StatusOr<AddedTokens> AddedTokens::Of(const std::vector<AddedToken>& tokens, con
   AddedTokens added;
   added.tokens_ = tokens;
   std::vector<PrefixTrie::Entry> raw, normal;
-  // Of equal keys the last counts: those that go first are put last.
+  // The trie keeps the last of equal keys, so that tokens that go first are put last.
   std::ranges::reverse(added.tokens_);
   std::ranges::stable_sort(added.tokens_, {}, &AddedToken::special);
   for (size_t i = 0; i < added.tokens_.size(); ++i) {

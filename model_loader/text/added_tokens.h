@@ -29,8 +29,8 @@ class AddedTokens {
  public:
   // None.
   AddedTokens() = default;
-  // Of tokens that are found by the same text a special one counts, else the first. One that is empty, or that the
-  // normalizer leaves nothing of, is never found. Null: there is no normalizer. Errors are the normalizer's.
+  // Where several tokens are found by the same text, a special one counts, else the first. One that is empty, or that
+  // the normalizer leaves nothing of, is never found. Null: there is no normalizer. Errors are the normalizer's.
   static StatusOr<AddedTokens> Of(const std::vector<AddedToken>& tokens, const Normalizer* normalizer);
 
   // Splits a text at those that are found in it as it came; appends pieces.

@@ -56,7 +56,7 @@ size_t WordEnd(std::string_view text, size_t begin) {
     const Kind kind = KindOf(CodePointAt(text, after_blank).value);
     if (kind != Kind::kSpace) return EndOfKind(text, after_blank, kind);
   }
-  // Of white space the last goes with the word behind it, unless it is all there is.
+  // The last character of white space goes with the word behind it, unless white space is all there is.
   const size_t end = EndOfKind(text, begin, Kind::kSpace);
   if (end == text.size()) return end;
   const size_t last = end - CodePointBefore(text, end).bytes;

@@ -23,8 +23,8 @@ enum class Nodes : uint8_t { kNeeded, kAll };
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const OnnxSource& model, const ReadOptions& options = {},
                                                      Nodes nodes = Nodes::kNeeded);
 
-// The same from a file, which errors name; or a checkpoint, by any path that safetensors/checkpoint.h knows. `revise`,
-// which may be null, sees the graph first.
+// Reads such a model from a file, which errors name, or a checkpoint, by any path that safetensors/checkpoint.h knows.
+// `revise`, which may be null, sees the graph first.
 StatusOr<std::shared_ptr<const Program>> ReadProgram(const std::filesystem::path& file, Nodes nodes = Nodes::kNeeded,
                                                      const GraphRevision& revise = nullptr);
 

@@ -42,8 +42,8 @@ class ModelRunner {
   StatusOr<std::vector<TensorView>> RunPieces(std::span<const TensorPieces> inputs);
   // Runs on inputs that are in one piece each.
   StatusOr<std::vector<TensorView>> RunViews(std::span<const TensorView> inputs);
-  // The same for one of the parts that follow each other until a batch is computed; the inputs are of its rows. The
-  // last part may compute something for all of them at once, and then has the outputs of all.
+  // Runs one of the parts that follow each other until a batch is computed; the inputs are of its rows. The last part
+  // may compute something for all of them at once, and then has the outputs of all.
   virtual StatusOr<PartOutputs> RunPart(std::span<const TensorPieces> inputs, const BatchPart& part) = 0;
 
   // How many of the host's threads compute a batch of so many rows.
