@@ -8,6 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
+
 namespace swizzle {
 namespace {
 
@@ -51,12 +54,18 @@ class TextModel final : public Model {
       : spec_(std::move(spec)), encoder_(std::move(encoder)), rules_(std::move(rules)) {}
 
   const ModelSpec& spec() const override { return spec_; }
+  // Of the encoder's facts that there are now: requests ask, too.
   std::shared_ptr<const ModelFacts> facts() const override {
-    auto facts = std::make_shared<ModelFacts>(*encoder_->facts());
+    const std::shared_ptr<const ModelFacts> its = encoder_->facts();
+    const MutexLock lock(mutex_);
+    if (its == described_) return facts_;
+    auto facts = std::make_shared<ModelFacts>(*its);
     facts->properties["swizzle_text"] = "embedding";
     if (rules_.normalises) facts->properties["swizzle_normalised"] = "1";
     if (rules_.max_tokens > 0) facts->properties["swizzle_max_tokens"] = std::to_string(rules_.max_tokens);
-    return facts;
+    described_ = its;
+    facts_ = std::move(facts);
+    return facts_;
   }
 
   StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs) const override {
@@ -122,6 +131,9 @@ class TextModel final : public Model {
   const ModelSpec spec_;
   const std::shared_ptr<Model> encoder_;
   const TextRules rules_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ModelFacts> described_ ABSL_GUARDED_BY(mutex_);  // the encoder's; null: nobody asked
+  mutable std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);      // with those beside them
 };
 
 }  // namespace

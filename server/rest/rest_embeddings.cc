@@ -13,15 +13,13 @@
 #include "kernels/base/mutex.h"
 #include "model_loader/files/printable_name.h"
 #include "server/model/text_model.h"
+#include "server/rest/http_infer.h"
 #include "server/rest/rest_answer.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
 
 namespace swizzle {
 namespace {
-
-// JSON that a thread of HTTP's reads by itself, at about 100 MB/s, while its other connections wait.
-constexpr size_t kMostInlineBytes = 16 << 10;
 
 // Inferences of one request that are under way at a time: enough for a batch to be received while another runs, and few
 // enough that others find room in the queue.
@@ -42,17 +40,12 @@ std::string_view FirstElements(std::string_view tensor, int64_t count) {
   return tensor.substr(0, at);
 }
 
-Status CheckModel(const InferCalls& calls, const HttpCall& call, std::string_view model) {
-  if (!calls.authorization->limits_models()) return absl::OkStatus();
-  return calls.authorization->CheckModel(model, call.head().OnlyHeader("authorization"));
-}
-
 // Of those that serve and that the client may use.
-StatusOr<std::shared_ptr<ServingModel>> OnlyTextModel(const InferCalls& calls, const HttpCall& call) {
+StatusOr<std::shared_ptr<ServingModel>> OnlyTextModel(const InferCalls& calls, InferCalls::Shown shown) {
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls.repository());
   std::map<std::string, std::shared_ptr<ServingModel>> found;
   for (const ModelStatus& status : repository->List()) {
-    if (!status.status.ok() || !CheckModel(calls, call, status.name).ok()) continue;
+    if (!status.status.ok() || !calls.CheckModel(status.name, shown).ok()) continue;
     auto serving = repository->Find(status.name, "");
     if (serving.ok() && TakesTexts(*(*serving)->model)) found[status.name] = *std::move(serving);
   }
@@ -65,41 +58,23 @@ StatusOr<std::shared_ptr<ServingModel>> OnlyTextModel(const InferCalls& calls, c
 
 StatusOr<std::shared_ptr<ServingModel>> ModelOf(const InferCalls& calls, const HttpCall& call,
                                                 const std::string& name) {
-  if (name.empty()) return OnlyTextModel(calls, call);
-  SWIZZLE_RETURN_IF_ERROR(CheckModel(calls, call, name));
-  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls.repository());
-  auto serving = repository->Find(name, "");
-  if (!serving.ok()) {
-    repository->CountUnserved(name, serving.status().code());
-    return serving.status();
-  }
-  if (TakesTexts(*(*serving)->model)) return serving;
+  const auto shown = [&call] { return call.head().OnlyHeader("authorization"); };
+  if (name.empty()) return OnlyTextModel(calls, shown);
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving, calls.Find(name, shown));
+  if (TakesTexts(*serving->model)) return serving;
   return InvalidArgument("model ", QuotedName(name), " takes no texts; ModelMetadata says what it takes");
 }
 
 class EmbeddingsJob;
 
-// Made before the call that has a reference to it.
-struct PartMessage {
-  grpc::ByteBuffer message;
-};
-
 // One of the inferences that a job becomes. Deletes itself once its end is told.
-class EmbeddingsPart final : private PartMessage, public InferCall {
+class EmbeddingsPart final : public HttpInfer {
  public:
   EmbeddingsPart(InferCalls& calls, std::shared_ptr<EmbeddingsJob> job, std::shared_ptr<HttpCall> call, size_t index,
                  grpc::ByteBuffer bytes)
-      : PartMessage{std::move(bytes)},
-        InferCall(calls, message, {}),
-        job_(std::move(job)),
-        call_(std::move(call)),
-        index_(index) {}
+      : HttpInfer(calls, std::move(call), std::move(bytes)), job_(std::move(job)), index_(index) {}
 
  private:
-  std::string Peer() const override { return call_->peer(); }
-  std::string_view Header(std::string_view name) const override { return call_->head().Header(name); }
-  std::string_view Shown() const override { return call_->head().OnlyHeader("authorization"); }
-  Instant AskedDeadline() const override { return Instant::InfiniteFuture(); }
   void Answer(inference::ModelInferResponse& response, std::unique_ptr<HeldOfAll>) override {
     vectors_ = std::move(*response.mutable_raw_output_contents(0));
     const auto tokens = response.parameters().find("swizzle_tokens");
@@ -108,7 +83,6 @@ class EmbeddingsPart final : private PartMessage, public InferCall {
   void End(const Status& status) override;
 
   const std::shared_ptr<EmbeddingsJob> job_;
-  const std::shared_ptr<HttpCall> call_;
   const size_t index_;
   std::string vectors_;
   int64_t tokens_ = 0;
@@ -357,7 +331,7 @@ void StartRestEmbeddings(InferCalls& calls, std::shared_ptr<HttpCall> call, Embe
     return call->Answer(EmbeddingsError(dialect, 415, why), nullptr);
   }
   std::shared_ptr<const HttpBody> body = call->TakeBody();
-  if (body->size <= kMostInlineBytes) return ReadAndStart(calls, call, std::move(body), dialect);
+  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), dialect);
   calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), dialect]() mutable {
     ReadAndStart(calls, call, std::move(body), dialect);
   });

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
+#include "server/rest/http_infer.h"
 #include "server/rest/infer_reader.h"
 #include "server/rest/infer_writer.h"
 #include "server/rest/rest_answer.h"
@@ -18,21 +19,12 @@
 namespace swizzle {
 namespace {
 
-// JSON that a thread of HTTP's reads by itself, at about 100 MB/s, while its other connections wait.
-constexpr size_t kMostInlineBytes = 16 << 10;
-
-// Made before the call that has a reference to it.
-struct BroughtRequest {
-  RestInferRequest brought;
-};
-
 // Deletes itself once its answer is sent.
-class RestInfer final : private BroughtRequest, public InferCall {
+class RestInfer final : public HttpInfer {
  public:
   RestInfer(InferCalls& calls, std::shared_ptr<HttpCall> call, RestInferRequest request)
-      : BroughtRequest{std::move(request)},
-        InferCall(calls, brought.message, {}),
-        call_(std::move(call)),
+      : HttpInfer(calls, std::move(call), std::move(request.message)),
+        forms_(std::move(request.forms)),
         under_way_(calls, [this] { return call_->peer(); }) {}
 
   void Run() {
@@ -43,13 +35,8 @@ class RestInfer final : private BroughtRequest, public InferCall {
   }
 
  private:
-  std::string Peer() const override { return call_->peer(); }
-  std::string_view Header(std::string_view name) const override { return call_->head().Header(name); }
-  std::string_view Shown() const override { return call_->head().OnlyHeader("authorization"); }
-  Instant AskedDeadline() const override { return Instant::InfiniteFuture(); }
-
   void Answer(inference::ModelInferResponse& message, std::unique_ptr<HeldOfAll>) override {
-    StatusOr<HttpAnswer> written = WriteRestInfer(message, brought.forms, calls_.limits.max_response_bytes);
+    StatusOr<HttpAnswer> written = WriteRestInfer(message, forms_, calls_.limits.max_response_bytes);
     if (written.ok()) {
       answer_ = *std::move(written);
     } else {
@@ -64,7 +51,7 @@ class RestInfer final : private BroughtRequest, public InferCall {
     call->Answer(std::move(answer_), [this] { Release(); });
   }
 
-  std::shared_ptr<HttpCall> call_;  // null once it is answered
+  const OutputForms forms_;
   const CallUnderWay under_way_;
   HttpAnswer answer_;
   Status unwritten_;
@@ -151,7 +138,7 @@ void StartRestInfer(InferCalls& calls, std::shared_ptr<HttpCall> call, std::stri
   std::shared_ptr<const HttpBody> body = call->TakeBody();
   const StatusOr<size_t> json = JsonBytes(*call, std::numeric_limits<size_t>::max());
   const size_t work = compressed ? std::numeric_limits<size_t>::max() : std::min(body->size, json.ok() ? *json : 0);
-  if (work <= kMostInlineBytes) return ReadAndStart(calls, call, std::move(body), compressed, model, version);
+  if (work <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), compressed, model, version);
   calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), compressed, model = std::move(model),
                       version = std::move(version)]() mutable {
     ReadAndStart(calls, call, std::move(body), compressed, model, version);

@@ -46,6 +46,18 @@ InferCalls::InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository
       shared_memory(all_limits.shared_memory_prefix, all_limits.shared_memory_bytes),
       decoders(Decoders()) {}
 
+Status InferCalls::CheckModel(std::string_view model, Shown shown) const {
+  return authorization->limits_models() ? authorization->CheckModel(model, shown()) : absl::OkStatus();
+}
+
+StatusOr<std::shared_ptr<ServingModel>> InferCalls::Find(std::string_view model, Shown shown) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckModel(model, shown));
+  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* models, repository());
+  auto found = models->Find(model, "");
+  if (!found.ok()) models->CountUnserved(model, found.status().code());
+  return found;
+}
+
 CallUnderWay::CallUnderWay(InferCalls& calls, absl::FunctionRef<std::string()> peer) : calls_(calls) {
   if (++calls_.under_way <= calls_.limits.max_streams) return;
   unfinished_of_ = peer();
@@ -172,7 +184,8 @@ Status InferCall::Read() {
   parsed_ = true;
   received_.Drop();
   if (request_->model_version().empty() && request_->model_name() == spec().name) return absl::OkStatus();
-  SWIZZLE_RETURN_IF_ERROR(CheckModel(request_->model_name()));  // a message may name two
+  SWIZZLE_RETURN_IF_ERROR(
+      calls_.CheckModel(request_->model_name(), [this] { return Shown(); }));  // a message may name two
   SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
   // An error is counted for the latest version.
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> found,
@@ -183,20 +196,8 @@ Status InferCall::Read() {
   return Hold(held_, request_bytes_);
 }
 
-Status InferCall::CheckModel(std::string_view model) const {
-  if (!calls_.authorization->limits_models()) return absl::OkStatus();
-  return calls_.authorization->CheckModel(model, Shown());
-}
-
 StatusOr<MessageLimits> InferCall::LimitsFor(std::string_view model) {
-  SWIZZLE_RETURN_IF_ERROR(CheckModel(model));
-  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls_.repository());
-  auto found = repository->Find(model, "");
-  if (!found.ok()) {
-    repository->CountUnserved(model, found.status().code());
-    return found.status();
-  }
-  serving_ = *std::move(found);
+  SWIZZLE_ASSIGN_OR_RETURN(serving_, calls_.Find(model, [this] { return Shown(); }));
   return ModelLimits(spec(), calls_.message_limits);
 }
 

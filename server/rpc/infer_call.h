@@ -59,6 +59,13 @@ struct InferCalls {
 
   InferCalls(const RpcLimits& all_limits, Clock& of_server, Repository to_ask);
 
+  // Returns what a client shows for its rights (InferCall::Shown), which is looked for only where these limit models.
+  using Shown = absl::FunctionRef<std::string_view()>;
+  // PERMISSION_DENIED where the client may not use the model.
+  Status CheckModel(std::string_view model, Shown shown) const;
+  // The latest version that serves, for that client; a model that is not served is counted so.
+  StatusOr<std::shared_ptr<ServingModel>> Find(std::string_view model, Shown shown) const;
+
   const RpcLimits limits;
   Clock& clock;
   const Repository repository;
@@ -172,7 +179,6 @@ class InferCall : private AnswerSink, private RequestBudget {
   void Take();
   Status Submit();
   Status Read();
-  Status CheckModel(std::string_view model) const;
   StatusOr<MessageLimits> LimitsFor(std::string_view model);
   StatusOr<WireSurvey> Survey();
   Status Hold(HeldOfAll& held, int64_t bytes);
