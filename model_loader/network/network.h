@@ -65,7 +65,8 @@ struct Layer : Operator {
 // How one input or output looks to a client.
 struct NetworkPort {
   std::string name;
-  // Ids and masks: INT64 or INT32; UINT8: the whole numbers that the value may be, of outputs in regions alone.
+  // Ids and masks: INT64 or INT32; UINT8: the whole numbers that the value may be, of outputs in regions alone. Inputs
+  // of token sequences are FP32 in regions alone.
   DType dtype = DType::kFloat32;
   Shape dims;      // without the batch dimension where that is free; with it where it is fixed. -1: the
                    // length of the sequences, where that is free

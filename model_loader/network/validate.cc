@@ -140,7 +140,8 @@ class Validator {
     return {};
   }
 
-  // Sequences come as ids and masks, everything else as FP32 or as what its value may be stored as.
+  // Sequences come as ids and masks, or, in regions, as activations; everything else comes as FP32 or as what its value
+  // may be stored as.
   Status CheckInputType(const NetworkPort& port) const {
     if (!network_.sequences) {
       if (port.dtype == DType::kFloat32) return {};
@@ -151,7 +152,10 @@ class Validator {
       if (wholes && wholes->per_tensor() && wholes->dtype == port.dtype) return {};
       return InvalidArgument("it is UINT8, which its value does not say how to read");
     }
-    if (port.value != -1 && !ValueAt(port.value).ids) return InvalidArgument("its value holds no ids");
+    if (port.value != -1 && !ValueAt(port.value).ids) {
+      if (port.dtype == DType::kFloat32 && ValueAt(port.value).per_token) return {};
+      return InvalidArgument("its value holds no ids");
+    }
     if (port.dtype == DType::kInt64 || port.dtype == DType::kInt32) return {};
     return InvalidArgument("it is ", DTypeName(port.dtype), "; ids and masks are INT64 or INT32");
   }

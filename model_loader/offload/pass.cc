@@ -130,6 +130,8 @@ StatusOr<Array> Pass::OnHost(int value, bool moved) {
 
 Status Pass::RunTurn(const interpreter::Program::Turn& turn) {
   if (turn.part != nullptr) {
+    node_ = turn.nodes.front();
+    uploads_of_node_ = 0;
     const StatusOr<bool> taken = RunPart(*turn.part);
     const std::string what = Describe(NodeAt(turn.nodes.front()));
     if (!taken.ok()) return Annotate(taken.status(), what);

@@ -139,7 +139,7 @@ class Lowering {
     return network_values_[value] = static_cast<int>(network_.values.size()) - 1;
   }
 
-  // Inputs that an embedding reads become values; the mask, and what nothing reads, only ports.
+  // Activations and inputs that an embedding reads become values; the mask, and what nothing reads, only ports.
   void LowerSequenceInputs() {
     const GraphSequences& sequences = *graph_.sequences;
     SequenceInputs& inputs = network_.sequences.emplace();
@@ -152,9 +152,11 @@ class Lowering {
       if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());
       if (input == sequences.counted) inputs.counted = static_cast<int>(network_.inputs.size());
       NetworkPort port{value.name, value.dtype, TokenDims(), -1};
-      if (reads_[input] > 0) {
+      const bool is_activation = value.dtype == DType::kFloat32;
+      if (is_activation) port.dims.push_back(graph_.ShapeOf(input)[1]);
+      if (is_activation || reads_[input] > 0) {
         port.value = AddNetworkValue(input);
-        network_.values.back().ids = true;
+        network_.values.back().ids = !is_activation;
       }
       network_.inputs.push_back(std::move(port));
     }

@@ -81,6 +81,11 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph) {
   return graph.sequences ? RunOnSequences(graph) : Run(kPasses, graph, {});
 }
 
+Status RunSectionPasses(Graph& graph) {
+  SWIZZLE_RETURN_IF_ERROR(VerifyAfter("recognise_section", Verify(graph)));
+  return Run(kSequencePasses, graph, {}).status();
+}
+
 Status RunRegionPasses(Graph& graph) {
   for (Pass pass : kPasses) {
     if (pass.run == RemoveNoOpsForPlan) continue;  // the graph that the region is of has been through it

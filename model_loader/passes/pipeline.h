@@ -27,6 +27,9 @@ StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph);
 // The same of a region's graph (CanonicaliseRegion).
 Status RunRegionPasses(Graph& graph);
 
+// Likewise those that apply to what a section of token sequences was recognised as (sequences/section.h).
+Status RunSectionPasses(Graph& graph);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_PASSES_PIPELINE_H_

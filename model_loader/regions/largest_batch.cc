@@ -44,4 +44,16 @@ int64_t LargestBatch(const Network& network, Form form, interpreter::Place place
   return std::max(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))), RowsOfPacks(network));
 }
 
+BatchSize LargestSequences(const Network& network, interpreter::Place place) {
+  // Sequences of any length are taken whole: their attention reads them so.
+  constexpr int64_t kMostFreeLength = int64_t{1} << 14;
+  const bool on_host = place == interpreter::Place::kHost;
+  const int64_t length = network.sequences->length;
+  const int64_t tokens = std::clamp<int64_t>(RowsWithin(on_host ? kBatchBytes : kDeviceBatchBytes, network), 1,
+                                             on_host ? kMostRows : kMostDeviceRows);
+  if (length == 0) return {kMostImages, std::max(tokens, kMostFreeLength)};
+  const auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(tokens / length, 1))));
+  return {std::min(rows, kMostImages), std::min(rows, kMostImages) * length};
+}
+
 }  // namespace swizzle::regions

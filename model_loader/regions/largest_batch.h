@@ -14,6 +14,9 @@ inline constexpr int64_t kMostRows = 512;  // of vectors, on the host
 // bytes in every input and output, since its kernels read and write such packs, though that be more than fill it.
 int64_t LargestBatch(const Network& network, Form form, interpreter::Place place);
 
+// The same of a network of token sequences: rows, and tokens of all of them.
+BatchSize LargestSequences(const Network& network, interpreter::Place place);
+
 }  // namespace swizzle::regions
 
 #endif  // SWIZZLE_MODEL_LOADER_REGIONS_LARGEST_BATCH_H_

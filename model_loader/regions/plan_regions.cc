@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "model_loader/regions/recurrence.h"
 #include "model_loader/regions/region_tuner.h"
 #include "model_loader/regions/row_planner.h"
+#include "model_loader/regions/sequence_regions.h"
 
 namespace swizzle::regions {
 namespace {
@@ -86,6 +88,17 @@ std::vector<int> NodesToCut(const std::vector<interpreter::PartOfProgram>& parts
   return nodes;
 }
 
+// What of attention shares no node with these parts.
+std::vector<interpreter::PartOfProgram> AttentionBeside(const std::vector<interpreter::PartOfProgram>& parts,
+                                                        std::vector<interpreter::PartOfProgram> attention) {
+  std::set<int> taken;
+  for (const interpreter::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
+  std::erase_if(attention, [&](const interpreter::PartOfProgram& part) {
+    return std::ranges::any_of(part.nodes, [&](int node) { return taken.contains(node); });
+  });
+  return attention;
+}
+
 class RegionPlanner {
  public:
   RegionPlanner(const interpreter::Program& program, const Survey& survey, const RegionBackends& backends,
@@ -105,6 +118,40 @@ class RegionPlanner {
              });
     };
     return CutRegions(graph_, survey_, nodes, {computes, place_ == interpreter::Place::kHost});
+  }
+
+  // Plans regions of sequences, which come before all others. Their share of the tuning budget, by layers.
+  double AddSequences() {
+    const auto has_weight = [&](const Node& node) { return HasKnownWeight(node, survey_); };
+    const auto layers = static_cast<double>(std::max<int64_t>(std::ranges::count_if(graph_.nodes, has_weight), 1));
+    double shares = 0;
+    for (SequenceRegion& found : FindSequenceRegions(graph_, survey_)) {
+      const auto of_region = std::ranges::count_if(
+          found.region.nodes, [&](int node) { return has_weight(graph_.nodes[static_cast<size_t>(node)]); });
+      PlanOptions options = OptionsOf(found.network, Form::kSequences, place_, 0, options_);
+      options.tuning_budget *= static_cast<double>(of_region) / layers;
+      auto plan = Planned(std::move(found.network), options);
+      if (!plan.ok()) continue;  // its layers are of other regions
+      shares += static_cast<double>(of_region) / layers;
+      auto made = Keep(Form::kSequences, *std::move(plan), nullptr);
+      const bool takes_all = TakesAll(found.region);
+      division.parts.push_back({std::move(found.region.nodes), std::move(found.region.inputs),
+                                std::move(found.region.outputs), std::move(made), takes_all});
+    }
+    sequence_parts = std::ssize(division.parts);
+    return shares;
+  }
+
+  // By the first node of each; what recurrent nodes multiply stays last.
+  void SortPlanned() {
+    std::map<const interpreter::Part*, int> first_nodes;
+    for (const interpreter::PartOfProgram& part : division.parts) {
+      first_nodes.try_emplace(part.part.get(), part.nodes.front());
+    }
+    std::ranges::stable_sort(planned, {}, [&](const std::shared_ptr<const PlannedRegion>& region) {
+      const auto found = first_nodes.find(region.get());
+      return found == first_nodes.end() ? std::numeric_limits<int>::max() : found->second;
+    });
   }
 
   // Plans the region, or, where that fails, what is between its transposes and their kin, or each of its layers alone.
@@ -159,6 +206,7 @@ class RegionPlanner {
 
   std::vector<RegionTuner::Tunable> tunables;
   interpreter::Division division;
+  int64_t sequence_parts = 0;                                        // of its parts, the first ones
   std::vector<std::shared_ptr<const PlannedRegion>> planned, again;  // RegionalProgram::regions, again
   std::vector<std::shared_ptr<const interpreter::Part>> recurrences;
   std::vector<std::string> refusals;  // of regions that were to be planned
@@ -318,28 +366,31 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
   SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, requests, refusal));
   const Graph& graph = program->graph();
   const interpreter::Place place = backends.device == nullptr ? interpreter::Place::kHost : interpreter::Place::kDevice;
-  std::vector<interpreter::PartOfProgram> attention = FindAttention(graph, survey, place);
-  RegionPlanner planner(*program, survey, backends, of_one);
-  const bool on_host = place == interpreter::Place::kHost;
-  std::vector<int> steady = on_host ? SteadyNodes(graph) : std::vector<int>();
-  const std::vector<Region> regions = planner.Cut(NodesToCut(attention, steady, graph, survey));
-  std::vector<std::pair<int, RecurrentLayers>> recurrences;
-  if (on_host) recurrences = RecurrencesOf(graph, survey);
-  int64_t plans = std::ssize(regions);
-  for (const auto& [node, layers] : recurrences) plans += 1 + std::ssize(layers.of_states);
-  of_one.tuning_budget /= std::max<int64_t>(plans, 1);
   std::unique_ptr<TuningCache> times;  // the regions' own: their layers are often alike
+  RegionPlanner planner(*program, survey, backends, of_one);
   if (tunable) {
     Backend& computing = backends.device == nullptr ? backends.host : *backends.device;
     if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", computing);
     planner.MakeTunable(times.get());
   }
+  of_one.tuning_budget *= 1 - planner.AddSequences();
+  std::vector<interpreter::PartOfProgram> taken = planner.division.parts;
+  std::ranges::move(AttentionBeside(taken, FindAttention(graph, survey, place)), std::back_inserter(taken));
+  const bool on_host = place == interpreter::Place::kHost;
+  std::vector<int> steady = on_host ? SteadyNodes(graph) : std::vector<int>();
+  const std::vector<Region> regions = planner.Cut(NodesToCut(taken, steady, graph, survey));
+  std::vector<std::pair<int, RecurrentLayers>> recurrences;
+  if (on_host) recurrences = RecurrencesOf(graph, survey);
+  int64_t plans = std::ssize(regions);
+  for (const auto& [node, layers] : recurrences) plans += 1 + std::ssize(layers.of_states);
+  of_one.tuning_budget /= std::max<int64_t>(plans, 1);
   for (const Region& region : regions) planner.Add(region);
   for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), of_one.threads);
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
   planner.division.steady = std::move(steady);
-  std::ranges::move(attention, std::back_inserter(planner.division.parts));
+  planner.SortPlanned();
+  std::ranges::move(taken.begin() + planner.sequence_parts, taken.end(), std::back_inserter(planner.division.parts));
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);
@@ -381,59 +432,6 @@ TunableRegions PlanOrLeave(std::shared_ptr<const interpreter::Program> program, 
 }
 
 }  // namespace
-
-int RegionalProgram::layers() const {
-  size_t layers = 0;
-  for (const auto* const places : {&regions, &again}) {
-    for (const auto& region : *places) layers += region->plan()->report().layers.size();
-  }
-  return static_cast<int>(layers);
-}
-
-size_t RegionalProgram::interpreted_nodes() const {
-  return on_device == nullptr ? program->interpreted_nodes() : static_cast<size_t>(on_device->placement().host_nodes);
-}
-
-std::string RegionalProgram::OperatorCounts() const {
-  return on_device == nullptr ? program->OperatorCounts() : on_device->placement().OperatorCounts();
-}
-
-std::string RegionalProgram::Text() const {
-  return Concat("regions: ", region_count(), " planned (", layers(), " layers), ", interpreted_nodes(),
-                " interpreted nodes");
-}
-
-std::string_view RegionalProgram::HowItRuns() const {
-  if (regions.empty()) return "on the interpreter, unoptimised";
-  return interpreted_nodes() == 0 ? "in regions" : "in regions, with interpreted nodes between them";
-}
-
-std::string RegionalProgram::ZerosText() const {
-  if (regions.empty()) return Concat("zeros in its weights bring nothing, since no layer is planned: ", unplanned);
-  if (unplanned_layers == 0) return "";
-  return Concat("zeros in the weights of ", unplanned_layers, " layers bring nothing, since these are not planned",
-                refusals.empty() ? "" : ": " + refusals.front());
-}
-
-std::string RegionalProgram::PlaceText() const {
-  if (on_device == nullptr) return not_on_device.empty() ? "" : Concat("; all run on the CPU: ", not_on_device);
-  return Concat("; all regions run on ", std::string(on_device->device().name()), ", and ", device_nodes(),
-                " nodes between them");
-}
-
-StatusOr<std::unique_ptr<interpreter::ProgramRunner>> RegionalProgram::NewRunner(Backend& host, int threads,
-                                                                                 const interpreter::Limits& limits,
-                                                                                 StepGate* gate) const {
-  if (on_device != nullptr) return on_device->NewRunner(threads, limits);
-  SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, host.NewStream(threads));
-  return std::make_unique<interpreter::HostProgramRunner>(program, std::move(stream), limits, gate);
-}
-
-int64_t RegionalProgram::weight_bytes() const {
-  int64_t bytes = on_device == nullptr ? program->weight_bytes() : on_device->constant_bytes();
-  for (const auto& region : regions) bytes += region->plan()->report().device_bytes;
-  return bytes;
-}
 
 RegionalProgram PlanRegions(std::shared_ptr<const interpreter::Program> program, const RegionBackends& backends,
                             const PlanOptions& options, const ExpectedRequests& requests) {

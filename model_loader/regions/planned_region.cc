@@ -83,6 +83,7 @@ StatusOr<std::optional<Results>> PlannedRegion::RunOnDevice(std::span<const Arra
 }
 
 StatusOr<std::optional<Results>> PlannedRegion::RunIn(std::span<const Array> inputs, Execution in) const {
+  if (form_ == Form::kSequences) return RunSequences(inputs, in);
   const std::optional<size_t> leading = LeadingOf(plan()->network(), inputs);
   if (!leading) return std::nullopt;
   int64_t rows = ProductOf(inputs[0].shape, 0, static_cast<int64_t>(*leading));

@@ -1,8 +1,9 @@
 // A region: nodes of a program that a plan computes, as a network of their own.
 //
 // A network's values are rows of a batch, and what it computes of a row depends on that row alone. A region is one of
-// two forms, by what its rows are: images, of which dimension 0 counts the rows, or the vectors along the last
-// dimension, however many stand before it.
+// three forms, by what its rows are: images, of which dimension 0 counts the rows; the vectors along the last
+// dimension, however many stand before it; or sequences of tokens, of which dimension 0 counts the rows and dimension 1
+// the tokens (sequence_regions.h).
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_REGION_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_REGION_H_
 
@@ -13,7 +14,7 @@
 
 namespace swizzle::regions {
 
-enum class Form : uint8_t { kNone, kImages, kVectors };
+enum class Form : uint8_t { kNone, kImages, kVectors, kSequences };
 
 // Value type.
 struct Region {

@@ -8,10 +8,17 @@ namespace swizzle::regions {
 StatusOr<Tuned> RegionTuner::Tune(MeasureGate& gate, absl::Duration budget) {
   const absl::Duration end = gate.Spent() + budget;
   Tuned all;
-  int64_t left = std::ranges::count(tunables_, false, &Tunable::complete);
+  const auto layers_of = [](const Tunable& tunable) {
+    return std::max<int64_t>(std::ssize(tunable.region->plan()->report().layers), 1);
+  };
+  int64_t left = 0;
+  for (const Tunable& tunable : tunables_) left += tunable.complete ? 0 : layers_of(tunable);
   for (Tunable& tunable : tunables_) {
     if (tunable.complete) continue;
-    const absl::Duration share = std::max(end - gate.Spent(), absl::ZeroDuration()) / left--;
+    const int64_t layers = layers_of(tunable);
+    const double part = static_cast<double>(layers) / static_cast<double>(left);
+    const absl::Duration share = std::max(end - gate.Spent(), absl::ZeroDuration()) * part;
+    left -= layers;
     SWIZZLE_ASSIGN_OR_RETURN(const Tuned tuned, tunable.tuner->Tune(gate, share));
     tunable.complete = tuned.complete();
     all.timed_now += tuned.timed_now;

@@ -25,8 +25,8 @@ class RegionTuner final : public PlanTuner {
   RegionTuner(std::vector<Tunable> tunables, std::unique_ptr<TuningCache> cache)
       : cache_(std::move(cache)), tunables_(std::move(tunables)) {}
 
-  // What is left of the budget is shared evenly among the regions of which not all is known. The result has no plan,
-  // but says how many were replaced, and what was gained on average, over all of those that can be tuned.
+  // What is left of the budget is shared among the regions of which not all is known, by their layers. The result has
+  // no plan, but says how many were replaced, and what was gained on average, over all of those that can be tuned.
   StatusOr<Tuned> Tune(MeasureGate& gate, absl::Duration budget) override;
 
  private:

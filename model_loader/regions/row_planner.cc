@@ -28,6 +28,12 @@ void FuseAll(Backend& backend, PlanMaterials& materials) {
 
 PlanOptions OptionsOf(const Network& network, Form form, interpreter::Place place, int64_t vectors,
                       PlanOptions options) {
+  if (form == Form::kSequences) {
+    const BatchSize most = LargestSequences(network, place);
+    options.max_batch = most.rows;
+    options.max_tokens = most.tokens;
+    return options;
+  }
   options.max_batch = LargestBatch(network, form, place);
   if (form == Form::kVectors) options.measured_batches = {vectors, kMostRows};
   if (form == Form::kVectors && place == interpreter::Place::kDevice) options.measured_batches.push_back(8 * kMostRows);

@@ -29,8 +29,14 @@ std::string Emitter::FreshName(const std::string& suffix) {
   return taken == 0 ? name : Concat(name, ".", taken);
 }
 
-int Emitter::AddInput(const std::string& name, DType dtype) {
-  Value value{name, dtype, Shape{kFreeBatch, 1}, std::nullopt};
+int Emitter::AddInput(const std::string& name, DType dtype) { return AddPerToken(name, dtype, 1); }
+
+int Emitter::AddTokens(const std::string& name, int64_t channels) {
+  return AddPerToken(name, DType::kFloat32, channels);
+}
+
+int Emitter::AddPerToken(const std::string& name, DType dtype, int64_t channels) {
+  Value value{name, dtype, Shape{kFreeBatch, channels}, std::nullopt};
   value.per_token = true;
   graph_.inputs.push_back(graph_.AddValue(std::move(value)));
   return graph_.inputs.back();

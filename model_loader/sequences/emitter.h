@@ -34,7 +34,10 @@ class Emitter {
   // New nodes and values are called after this one until the next call.
   void SetName(const std::string& name) { name_ = name; }
 
+  // Whole numbers, one a token.
   int AddInput(const std::string& name, DType dtype);
+  // An activation that is made elsewhere, per token.
+  int AddTokens(const std::string& name, int64_t channels);
 
   int64_t Channels(int value) const { return graph_.ShapeOf(value)[1]; }
   bool IsPerToken(int value) const { return graph_.values[value].per_token; }
@@ -63,6 +66,7 @@ class Emitter {
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels) { return SelectChannels(x, channels, 0); }
 
  private:
+  int AddPerToken(const std::string& name, DType dtype, int64_t channels);
   int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
               std::map<std::string, Attribute> attributes = {});
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);

@@ -1,10 +1,7 @@
 #include "model_loader/sequences/walk.h"
 
-#include <algorithm>
-
-#include "model_loader/graph/rewriter.h"
-#include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/interpret.h"
+#include "model_loader/sequences/outputs.h"
 
 namespace swizzle::sequences {
 
@@ -16,7 +13,7 @@ StatusOr<Graph> Walk::Run() {
   for (const Node& node : graph_.nodes) SWIZZLE_RETURN_IF_ERROR(Step(node));
   for (const GraphOutput& output : graph_.outputs) SWIZZLE_RETURN_IF_ERROR(SetOutput(output));
   SWIZZLE_RETURN_IF_ERROR(context_.facts().Finish(context_.out().graph()));
-  return Finished();
+  return TakeGraph(context_, graph_);
 }
 
 void Walk::CountReads() {
@@ -52,66 +49,26 @@ Status Walk::Step(const Node& node) {
     for (size_t i = 0; i < node.outputs.size(); ++i) context_.SetOther(i, Unknown{form.status()});
   }
   FreeConstants(node);
-  return CheckSpent(node);
+  return CheckSpent(context_, held_);
 }
 
-// What readers share each gets a copy of, so many times at most: as in the pass Canonicalise.
-Status Walk::CheckSpent(const Node& node) const {
-  constexpr int64_t kMaxSharing = 8, kFree = int64_t{1} << 28;
-  const int64_t spent = context_.out().spent();
-  if (spent <= kMaxSharing * held_ + kFree) return {};
-  return Unimplemented(Describe(node), ": the graph makes ", spent, " elements of new constants out of ", held_,
-                       "; one plan takes ", kMaxSharing, " times that");
-}
-
-// Weights go once nobody reads them any more, so that none is held twice for long.
+// Weights go once nobody reads them any more, so that none is held twice for long: an empty list in braces would leave
+// the memory with the vector.
 void Walk::FreeConstants(const Node& node) {
   for (const int input : node.inputs) {
     if (input == kNoValue || static_cast<size_t>(input) >= reads_.size() || --reads_[input] > 0) continue;
-    if (graph_.IsConstant(input)) graph_.values[input].constant->bytes = {};
+    if (graph_.IsConstant(input)) graph_.values[input].constant->bytes = std::vector<std::byte>();
   }
 }
 
-// Outputs are [batch, length, channels] or [batch, channels]; one number a token may stand without channels.
 Status Walk::SetOutput(const GraphOutput& output) {
   if (!context_.HasForm(output.value)) {
     return Unimplemented("graph output '", output.name, "' is an input or a constant");
   }
-  Emitter& out = context_.out();
-  out.SetName(output.name);
-  const Form& form = context_.FormOf(output.value);
-  if (const auto* unknown = std::get_if<Unknown>(&form)) return unknown->why;
-  const auto tokens = AsTokens(context_, form);
-  if (!tokens.ok()) return Annotate(tokens.status(), Concat("graph output '", output.name, "'"));
-  SWIZZLE_ASSIGN_OR_RETURN(Tokens whole, Contiguous(context_, *tokens));
-  SWIZZLE_ASSIGN_OR_RETURN(whole, Materialised(context_, whole));
-  const bool per_token = out.IsPerToken(whole.value);
-  const std::vector<Axes>& dims = whole.view.dims;
-  const size_t leading = per_token ? 2 : 1;
-  if (dims.size() < leading || dims[0] != context_.BatchAxis() || (per_token && dims[1] != context_.LengthAxis()) ||
-      !std::all_of(dims.begin() + static_cast<std::ptrdiff_t>(leading), dims.end(), IsOfChannels)) {
-    return Unimplemented("graph output '", output.name, "' of shape ", Text(whole.view.shape()),
-                         " does not begin with the batch", per_token ? " and the length" : "");
-  }
-  GraphOutput made{output.name, whole.value, DType::kFloat32, Shape()};
-  for (const Whole& size : whole.view.shape()) made.shape->push_back(size.IsNumber() ? size.factor : -1);
-  out.graph().outputs.push_back(std::move(made));
+  context_.out().SetName(output.name);
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsOutput(context_, context_.FormOf(output.value), output.name));
+  AddOutput(context_, tokens, output.name);
   return {};
-}
-
-Graph Walk::Finished() {
-  Graph& graph = context_.out().graph();
-  graph.name = graph_.name;
-  graph.producer = graph_.producer;
-  graph.opset = graph_.opset;
-  graph.sequences = context_.facts().sequences();
-  const std::vector<int> inputs = graph.inputs;
-  Rewriter(graph).Finish();
-  for (int* const named : {&graph.sequences->mask, &graph.sequences->counted}) {
-    if (*named == kNoValue) continue;
-    *named = graph.inputs[static_cast<size_t>(std::ranges::find(inputs, *named) - inputs.begin())];
-  }
-  return std::move(graph);
 }
 
 }  // namespace swizzle::sequences

@@ -25,10 +25,8 @@ class Walk {
   void CountReads();
   void AddInputs();
   Status Step(const Node& node);
-  Status CheckSpent(const Node& node) const;
   void FreeConstants(const Node& node);
   Status SetOutput(const GraphOutput& output);
-  Graph Finished();
 
   Graph& graph_;
   Context context_;

@@ -158,7 +158,7 @@ class DevicePlan final : public ProgramPlan {
     const ArenaBucket& bucket = program()->BucketFor(size);
     const StepList& list = program()->ListOf(bucket);
     const BorrowedSlots slots(list, memory, /*on_host=*/false);
-    const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
+    const StepOperands operands = {memory.arena.data(), size, memory.sequences, slots.elsewhere()};
     for (size_t i = 0; i < list.steps.size(); ++i) RunStep(list, i, bucket, operands, stream);
     slots.CopyShared(*program(), size, [&](void* to, const void* from, size_t bytes) { stream.Copy(to, from, bytes); });
     return absl::OkStatus();

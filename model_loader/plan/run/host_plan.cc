@@ -19,7 +19,7 @@ int64_t MultiplyAdds(const Step& step, const Problem& problem) {
   return problem.op == Op::kDepthwiseConv ? outputs * problem.window().taps() : packed;
 }
 
-// What steps cost for each row.
+// What steps cost for each row, or, of sequences, for each token.
 struct StepWork {
   explicit StepWork(const StepList& list) {
     for (const Step& step : list.steps) {
@@ -62,14 +62,15 @@ Status HostPlan::RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize s
   const ArenaBucket& bucket = program()->BucketFor(size);
   const StepList& list = program()->ListOf(bucket);
   const BorrowedSlots slots(list, memory, /*on_host=*/true);
-  const StepOperands operands = {memory.arena.data(), size, nullptr, slots.elsewhere()};
-  const bool small = size.rows <= serial_.most && bucket.list == serial_.list;
+  const StepOperands operands = {memory.arena.data(), size, memory.sequences, slots.elsewhere()};
+  const int64_t count = memory.sequences == nullptr ? size.rows : size.tokens;
+  const bool small = count <= serial_.most && bucket.list == serial_.list;
   const StepWork& work = work_[static_cast<size_t>(bucket.list)];
-  const bool alone = work.all * size.rows < StepWork::kWorthWaking;
+  const bool alone = work.all * count < StepWork::kWorthWaking;
   auto& host = static_cast<HostStream&>(stream);
   for (size_t i = 0; i < list.steps.size(); ++i) {
     SWIZZLE_RETURN_IF_ERROR(PassGate(memory.gate, host));
-    host.RunSerially(alone || (small && serial_.steps[i]) || work.steps[i] * size.rows < StepWork::kWorthAThread);
+    host.RunSerially(alone || (small && serial_.steps[i]) || work.steps[i] * count < StepWork::kWorthAThread);
     RunStep(list, i, bucket, operands, stream);
   }
   host.RunSerially(false);

@@ -73,6 +73,8 @@ struct BorrowedMemory {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   StepGate* gate = nullptr;  // asked between steps; null: it never waits
+  // Of as many rows and tokens, in the backend's memory, for networks that have them; else null.
+  const Sequences* sequences = nullptr;
 };
 
 class Plan {
@@ -91,7 +93,7 @@ class Plan {
   virtual bool has_tail() const = 0;
 
   // Computes a batch on a stream of the plan's backend, of as many threads as it was made for. On a device it only
-  // queues the work. REQUIRES: a network without sequences; on a device, within Run, Time or Record of the stream.
+  // queues the work. REQUIRES: on a device, within Run, Time or Record of the stream.
   virtual Status RunOn(Stream& stream, const BorrowedMemory& memory, BatchSize size) const = 0;
   // That batches up to this size take.
   virtual size_t ArenaBytes(BatchSize size) const = 0;

@@ -1,0 +1,171 @@
+#include "model_loader/regions/sequence_regions.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/model_loader/regions/planned_programs.h"
+#include "tests/support/counting_gate.h"
+
+namespace swizzle::regions {
+namespace {
+
+using swizzle::testing::IsOk;
+using swizzle::testing::OnnxBuilder;
+
+constexpr int64_t kChannels = 8;
+
+// Encoders whose tokens come from elsewhere, of two heads of four channels.
+class SequenceRegionsTest : public PlannedPrograms {
+ protected:
+  OnnxBuilder Starting(const Shape& shape) {
+    OnnxBuilder builder;
+    builder.Input("x", shape).Floats("scale", {}, {0.5f}).Floats("ones", {kChannels}, std::vector<float>(8, 1.0f));
+    builder.Int64s("heads", {4}, {0, -1, 2, 4}).Int64s("joined", {3}, {0, -1, kChannels});
+    return builder;
+  }
+
+  void Linear(OnnxBuilder& builder, const std::string& from, const std::string& to) {
+    builder.Floats("w" + to, {kChannels, kChannels}, Weights(64)).Node("MatMul", {from, "w" + to}, {to});
+  }
+
+  // Attention of `from` to `keys`, with a residual and a norm behind it; heads are told apart as `heads` says.
+  std::string Layer(OnnxBuilder& builder, const std::string& from, const std::string& keys, const std::string& name,
+                    const std::string& heads = "heads") {
+    for (const std::string part : {"q", "k", "v"}) {
+      Linear(builder, part == "q" ? from : keys, name + part);
+      builder.Node("Reshape", {name + part, heads}, {name + part + "2"});
+      builder.Node("Transpose", {name + part + "2"}, {name + part + "3"},
+                   {{"perm", part == "k" ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 1, 3}}});
+    }
+    builder.Node("MatMul", {name + "q3", name + "k3"}, {name + "product"});
+    builder.Node("Mul", {name + "product", "scale"}, {name + "scores"});
+    builder.Node("Softmax", {name + "scores"}, {name + "powers"}, {{"axis", int64_t{-1}}});
+    builder.Node("MatMul", {name + "powers", name + "v3"}, {name + "sums"});
+    builder.Node("Transpose", {name + "sums"}, {name + "tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    builder.Node("Reshape", {name + "tokens", "joined"}, {name + "attended"});
+    builder.Node("Add", {name + "attended", from}, {name + "sum"});
+    builder.Node("LayerNormalization", {name + "sum", "ones"}, {name + "norm"}, {{"axis", int64_t{-1}}});
+    return name + "norm";
+  }
+
+  std::string TwoLayers(OnnxBuilder& builder, const std::string& from, const std::string& heads = "heads") {
+    const std::string first = Layer(builder, from, from, "a", heads);
+    return Layer(builder, first, first, "b", heads);
+  }
+};
+
+TEST_F(SequenceRegionsTest, AnEncoderIsOneRegionForAnyBatch) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Output(TwoLayers(builder, "x"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  EXPECT_EQ(regional.regions[0]->plan()->network().sequences->length, 7);
+  for (const int64_t batch : {1, 3, 150}) ExpectSame(regional, {{batch, 7, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, AnEncoderTakesAnyLengthWhereThatIsFree) {
+  OnnxBuilder builder = Starting({-1, -1, kChannels});
+  builder.Output(TwoLayers(builder, "x"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, kChannels}});
+  ExpectSame(regional, {{70, 9, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, AnEncoderOfAFixedBatchIsOneRegion) {
+  OnnxBuilder builder = Starting({2, 7, kChannels});
+  builder.Int64s("all", {4}, {2, 7, 2, 4});
+  builder.Output(TwoLayers(builder, "x", "all"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectSame(regional, {{2, 7, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, OneLayerIsNone) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Output(Layer(builder, "x", "x", "a"));
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_EQ(regional.program->OperatorCounts(), "Add:1,Reshape:4");
+  ExpectSame(regional, {{3, 7, kChannels}});
+}
+
+// Sizes that a graph computes for its Reshapes are computed no more.
+TEST_F(SequenceRegionsTest, ShapesAreOfTheRegionThatAloneReadsThem) {
+  OnnxBuilder builder = Starting({-1, -1, kChannels});
+  builder.Node("Shape", {"x"}, {"shape"}).Int64s("two", {2}, {0, 1}).Int64s("rest", {2}, {2, 4});
+  builder.Node("Gather", {"shape", "two"}, {"leading"})
+      .Node("Concat", {"leading", "rest"}, {"all"}, {{"axis", int64_t{0}}});
+  builder.Output(TwoLayers(builder, "x", "all"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectSame(regional, {{3, 6, kChannels}});
+}
+
+// As in wav2vec 2.0, whose positions are a convolution of the tokens that they are added to.
+TEST_F(SequenceRegionsTest, WhatIsNotUnderstoodMakesAnInput) {
+  OnnxBuilder builder = Starting({-1, -1, kChannels});
+  Linear(builder, "x", "h");
+  builder.Node("CumSum", {"h", "one"}, {"positions"}).Int64s("one", {1}, {1}).Node("Add", {"h", "positions"}, {"sum"});
+  builder.Output(TwoLayers(builder, "sum"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  EXPECT_EQ(regional.regions[1]->plan()->network().inputs.size(), 2u) << "what is added, and to what";
+  EXPECT_EQ(regional.program->OperatorCounts(), "CumSum:1");
+  ExpectSame(regional, {{3, 6, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, TokensMayLeaveInAnotherOrder) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Node("Transpose", {TwoLayers(builder, "x")}, {"planes"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Floats("wide", {4, kChannels, 3}, Weights(96)).Node("Conv", {"planes", "wide"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_EQ(regional.program->OperatorCounts().find("Softmax"), std::string::npos);
+  ExpectSame(regional, {{3, 7, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, RegionsEndInRows) {
+  for (const std::string op : {"Gather", "ReduceMean"}) {
+    OnnxBuilder builder = Starting({-1, 7, kChannels});
+    const std::string tokens = TwoLayers(builder, "x");
+    builder.Int64s("first", {}, {0});
+    if (op == "Gather") {
+      builder.Node(op, {tokens, "first"}, {"row"}, {{"axis", int64_t{1}}});
+    } else {
+      builder.Node(op, {tokens}, {"row"}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
+    }
+    Linear(builder, "row", "y");
+    builder.Output("y");
+    const RegionalProgram regional = Plan(builder);
+    ASSERT_EQ(regional.regions.size(), 1u) << op << regional.unplanned;
+    EXPECT_EQ(regional.program->OperatorCounts(), "") << op;
+    ExpectSame(regional, {{3, 7, kChannels}});
+  }
+}
+
+// Lengths that the model leaves free are not the same, be they alike in every run so far.
+TEST_F(SequenceRegionsTest, TokensOfOtherLengthsAreOfNoRegion) {
+  OnnxBuilder builder = Starting({-1, -1, kChannels});
+  builder.Input("z", {-1, -1, kChannels});
+  const std::string first = Layer(builder, "x", "z", "a");
+  builder.Output(Layer(builder, first, "z", "b"));
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_EQ(regional.program->OperatorCounts(), "Add:2,Reshape:8");
+  ExpectSame(regional, {{3, 9, kChannels}, {3, 5, kChannels}});
+}
+
+TEST_F(SequenceRegionsTest, AsksAGateBetweenSteps) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Output(TwoLayers(builder, "x"));
+  const RegionalProgram regional = Plan(builder);
+  swizzle::testing::CountingGate gate;
+  ASSERT_THAT(Run(*regional.program, {{3, 7, kChannels}}, {}, &gate), IsOk());
+  EXPECT_GE(gate.asked, 9) << "once before each operator";
+}
+
+}  // namespace
+}  // namespace swizzle::regions
