@@ -143,7 +143,7 @@ inline constexpr auto kOnnxRows = std::to_array<OnnxOperator>({
     {{"", "Einsum", 1, kMany, 1, "equation "}, P::kNone, S::kNone, {12, 0, R::kEquation}, kSameType},
     {{"", "Elu", 1, 1, 1, "alpha "}, P::kNone, S::kNone, {6, 0, R::kElementwise}, kSameType},
     {{"", "Equal", 2, 2, 1, kBroadcastAttributes}, P::kNone, S::kByElement, {6, 0, R::kElementwise}, kTruths},
-    {{"", "Erf", 1, 1, 1, ""}, P::kNone, S::kByElement, {9, 0, R::kElementwise}, kSameType},
+    {{"", "Erf", 1, 1, 1, ""}, P::kComputed, S::kByElement, {9, 0, R::kElementwise}, kSameType},
     {{"", "Exp", 1, 1, 1, ""}, P::kNone, S::kByElement, {6, 0, R::kElementwise}, kSameType},
     {{"", "Expand", 2, 2, 1, ""}, P::kNone, S::kByForm, {8, 0, R::kMoved}, By(1) | kSameType},
     {{"", "EyeLike", 1, 1, 1, "dtype k "}, P::kNone, S::kNone, {9, 0, R::kUnknown}, kOfShapes | kSameShape},

@@ -231,4 +231,13 @@ class Validator {
 
 Status Network::Validate() const { return Validator(*this).Run(); }
 
+Status Network::ValidateModel() const {
+  SWIZZLE_RETURN_IF_ERROR(Validate());
+  for (const NetworkPort& port : inputs) {
+    if (!sequences || port.dtype != DType::kFloat32) continue;
+    return InvalidArgument("input '", port.name, "': it is FP32; sequences of tokens come as ids and masks");
+  }
+  return {};
+}
+
 }  // namespace swizzle

@@ -150,6 +150,7 @@ class GraphReader {
 
   // Of what is taken as it is, or written out.
   const OperatorSpec* SpecOf(std::string_view domain, std::string_view op) const {
+    if (domain == kSwizzleDomain) return nullptr;  // passes alone make such
     const OperatorSpec* const spec = options_.find_operator(domain, op);
     return spec != nullptr ? spec : FindExpandedOperator(domain, op);
   }

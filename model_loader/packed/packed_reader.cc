@@ -437,7 +437,7 @@ StatusOr<PackedModel> ReadPackedModel(std::span<const std::byte> file) {
     return GraphUnpacker(file, contents).Run();
   }
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Unpacker(file, contents).Run());
-  SWIZZLE_RETURN_IF_ERROR(network.Validate());
+  SWIZZLE_RETURN_IF_ERROR(network.ValidateModel());
   return PackedModel(std::move(network));
 }
 

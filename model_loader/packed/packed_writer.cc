@@ -139,7 +139,7 @@ StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
 }
 
 Status WritePacked(const Network& network, const std::filesystem::path& file) {
-  SWIZZLE_RETURN_IF_ERROR(network.Validate());
+  SWIZZLE_RETURN_IF_ERROR(network.ValidateModel());
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, EncodePacked(network));
   return WriteFileAtomically(file, bytes);
 }

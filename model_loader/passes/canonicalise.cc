@@ -36,6 +36,7 @@ constexpr Canonicaliser kCanonicalisers[] = {
     {"DepthToSpace", CanonicaliseDepthToSpace},
     {"DequantizeLinear", CanonicaliseDequantize},
     {"Div", CanonicaliseArithmetic},
+    {"Erf", CanonicaliseErf},
     {"Flatten", CanonicaliseFlatten},
     {"Gelu", CanonicaliseGelu},
     {"Gemm", CanonicaliseGemm},
@@ -116,7 +117,7 @@ Status CanonicaliseNode(NodeRewrite& rewrite) {
 // The walk over all nodes, front to back.
 class Walk {
  public:
-  Walk(Graph& graph, bool is_region) : graph_(graph), is_region_(is_region), rewriter_(graph) {}
+  explicit Walk(Graph& graph) : graph_(graph), rewriter_(graph) {}
 
   StatusOr<int> Run() {
     SWIZZLE_RETURN_IF_ERROR(CheckInputs());
@@ -126,7 +127,7 @@ class Walk {
       if (rewriter_.node(i).outputs[0] == kNoValue) {
         return InvalidArgument(Describe(rewriter_.node(i)), " leaves out its first output");
       }
-      if (is_region_ && rewriter_.node(i).domain == kSwizzleDomain) {
+      if (rewriter_.node(i).domain == kSwizzleDomain) {
         SWIZZLE_RETURN_IF_ERROR(InferCanonical(i));
         continue;
       }
@@ -219,7 +220,6 @@ class Walk {
   }
 
   Graph& graph_;
-  const bool is_region_;  // it may hold canonical nodes already
   Rewriter rewriter_;
   std::map<int, Elements> computed_;  // by value
   int64_t budget_ = kComputedElements;
@@ -230,9 +230,7 @@ class Walk {
 
 bool IsCanonicalised(std::string_view op) { return FindCanonicaliser(op) != nullptr; }
 
-StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph, false).Run(); }
-
-StatusOr<int> CanonicaliseRegion(Graph& graph) { return Walk(graph, true).Run(); }
+StatusOr<int> Canonicalise(Graph& graph) { return Walk(graph).Run(); }
 
 StatusOr<const Tensor*> NodeRewrite::FloatConstant(size_t i, const char* what) const {
   if (!HasConstant(i)) return Unimplemented(Describe(node()), ": its ", what, " is not a constant");

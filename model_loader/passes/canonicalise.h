@@ -101,6 +101,7 @@ Status CanonicaliseNeg(NodeRewrite& rewrite);
 Status CanonicalisePow(NodeRewrite& rewrite);      // squares
 Status CanonicaliseExtreme(NodeRewrite& rewrite);  // Max, Min: of an activation and a number
 Status CanonicaliseAbs(NodeRewrite& rewrite);
+Status CanonicaliseErf(NodeRewrite& rewrite);
 Status CanonicaliseTanh(NodeRewrite& rewrite);
 Status CanonicaliseGelu(NodeRewrite& rewrite);
 Status CanonicaliseBatchNorm(NodeRewrite& rewrite);

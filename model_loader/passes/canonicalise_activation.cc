@@ -52,6 +52,12 @@ Status CanonicaliseGelu(NodeRewrite& rewrite) {
   return BecomeFunction(rewrite, *kind, 0, 0);
 }
 
+// The pass RecogniseWritten has taken what is written out with it.
+Status CanonicaliseErf(NodeRewrite& rewrite) {
+  return Unimplemented(Describe(rewrite.node()), " (opset ", rewrite.graph().opset,
+                       ") is supported in a GELU that is written out only");
+}
+
 // What is below 0 times -1.
 Status CanonicaliseAbs(NodeRewrite& rewrite) { return BecomeFunction(rewrite, FunctionKind::kLeakyRelu, -1, 0); }
 

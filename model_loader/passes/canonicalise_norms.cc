@@ -77,7 +77,8 @@ Status CanonicaliseGroupNorm(NodeRewrite& rewrite) {
   return NormaliseGroups(rewrite, groups);
 }
 
-// Over the last dimension of what was transposed to put the channels there: it is done before.
+// Over the channels of a matrix, or over the last dimension of what was transposed to put the channels there: it is
+// done before.
 Status CanonicaliseLayerNorm(NodeRewrite& rewrite) {
   const Node& node = rewrite.node();
   SWIZZLE_ASSIGN_OR_RETURN(const Shape shape, rewrite.ActivationShape(0));
@@ -88,19 +89,23 @@ Status CanonicaliseLayerNorm(NodeRewrite& rewrite) {
   const Shape source = turn != nullptr && Is(*turn, "Transpose") ? rewrite.graph().ShapeOf(turn->inputs[0]) : Shape();
   const int64_t channels = shape.back();
   const bool has_statistics = node.outputs.size() > 1;
-  if (rank != 4 || axis != 3 || has_statistics || source != Shape{shape[0], channels, shape[1], shape[2]} ||
-      std::get<int64_t>(turn->attributes.at("rows")) != channels) {
+  const bool of_matrix = rank == 2 && axis == 1;
+  const bool of_images = rank == 4 && axis == 3 && source == Shape{shape[0], channels, shape[1], shape[2]} &&
+                         std::get<int64_t>(turn->attributes.at("rows")) == channels;
+  if (has_statistics || !(of_matrix || of_images)) {
     return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset, ") of ", ShapeText(shape), " over axis ",
-                         axis, " is supported of channels that a Transpose puts last only");
+                         axis, " is supported of a matrix, and of channels that a Transpose puts last, only");
   }
-  const int planes = turn->inputs[0];
+  const int planes = of_matrix ? node.inputs[0] : turn->inputs[0];
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> scale, ByChannel(rewrite, 1, "scale", channels, channels));
   std::vector<float> shift(scale.size());
   if (rewrite.HasInput(2)) {
     SWIZZLE_ASSIGN_OR_RETURN(shift, ByChannel(rewrite, 2, "bias", channels, channels));
   }
   SWIZZLE_ASSIGN_OR_RETURN(const int normal, PrecedeLayerNorm(rewrite, planes, scale, shift));
-  return rewrite.Become("Transpose", {normal}, shape, {{"rows", channels}});
+  if (of_images) return rewrite.Become("Transpose", {normal}, shape, {{"rows", channels}});
+  rewrite.VanishInto(normal);
+  return {};
 }
 
 }  // namespace swizzle

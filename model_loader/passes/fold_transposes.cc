@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
 
+#include "model_loader/graph/operators.h"
 #include "model_loader/graph/rewriter.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/semantics/affine.h"
@@ -37,7 +39,8 @@ bool OneOf(std::string_view op, std::initializer_list<std::string_view> ops) {
 }
 
 bool IsUnary(const Node& node) {
-  return OneOf(node.op, {"Cast", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid"});
+  return OneOf(node.op, {"Cast", "Clip", "Function", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid",
+                         "Tanh"});
 }
 
 bool IsBroadcastArithmetic(const Node& node) {
@@ -53,6 +56,11 @@ class TransposeFolder {
   StatusOr<int> Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
+    for (const Node& node : nodes) {
+      for (const int input : node.inputs) {
+        if (input != kNoValue) ++reads_[input];
+      }
+    }
     ViewInputs(nodes);
     for (Node& node : nodes) {
       SWIZZLE_ASSIGN_OR_RETURN(const bool folded, Fold(node));
@@ -118,6 +126,8 @@ class TransposeFolder {
     }
     if (node.op == "ReduceMean") return FoldMean(node);
     if (node.op == "Softmax") return FoldSoftmax(node);
+    if (node.op == "LayerNormalization") return FoldNorm(node);
+    if (node.op == "MatMul") return FoldProduct(node);
     if (node.op == "Pad") return FoldPad(node);
     if (node.op == "Concat") return FoldConcat(node);
     return false;
@@ -277,6 +287,57 @@ class TransposeFolder {
     return true;
   }
 
+  // Whether the channels of images stand last.
+  static bool IsNhwc(const View& view) { return view.perm == kToNhwc; }
+
+  // Over the channels of images that stand last: a canonical norm of these.
+  StatusOr<bool> FoldNorm(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(node, "axis", -1));
+    SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(node, axis, view.Rank()));
+    SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(node, "epsilon", 1e-5f));
+    const bool has_statistics = node.outputs.size() > 1;
+    const auto is_vector = [&](int value) {
+      if (!graph_.IsConstant(value)) return false;
+      const Tensor& tensor = *graph_.values[value].constant;
+      return tensor.dtype == DType::kFloat32 && tensor.shape.size() == 1;
+    };
+    if (!IsNhwc(view) || axis != view.Rank() - 1 || has_statistics || !is_vector(node.Input(1))) return false;
+    if (!(epsilon >= 0.0f) || !std::isfinite(epsilon)) return false;
+    int shift = node.Input(2);
+    if (shift != kNoValue && !is_vector(shift)) return false;
+    const int64_t channels = graph_.values[node.inputs[1]].constant->elements();
+    if (shift == kNoValue) {
+      const std::vector<float> zeros(static_cast<size_t>(channels));
+      shift = graph_.AddConstant(node.name + ".shifts", Tensor::Floats({channels}, zeros));
+    }
+    if (graph_.values[shift].constant->elements() != channels) return false;
+    node.op = "LayerNorm";
+    node.domain = kSwizzleDomain;
+    node.inputs = {node.inputs[0], node.inputs[1], shift};
+    node.attributes = {{"epsilon", epsilon}, {"centred", int64_t{1}}};
+    Push(node, view);
+    return true;
+  }
+
+  // Channels of images that stand last times a constant matrix: a convolution 1x1. The matrix is read by it alone, so
+  // that none is held twice.
+  StatusOr<bool> FoldProduct(Node& node) {
+    const View view = *ViewOf(node.inputs[0]);
+    const int weight = node.inputs[1];
+    if (!IsNhwc(view) || !graph_.IsConstant(weight) || reads_[weight] != 1) return false;
+    Tensor& given = *graph_.values[weight].constant;
+    if (given.dtype != DType::kFloat32 || given.shape.size() != 2 || given.elements() == 0) return false;
+    const int64_t depth = given.shape[0], rows = given.shape[1];
+    std::vector<float> turned(static_cast<size_t>(given.elements()));
+    MakeLinearWeight(given.floats(), rows, depth, /*transposed=*/false, 1.0f, turned);
+    given = Tensor();
+    node.op = "Conv";
+    node.inputs[1] = graph_.AddConstant(graph_.values[weight].name, Tensor::Floats({rows, depth, 1, 1}, turned));
+    Push(node, view);
+    return true;
+  }
+
   // Of views that are all alike.
   StatusOr<bool> FoldConcat(Node& node) {
     const View view = *ViewOf(node.inputs[0]);
@@ -317,6 +378,7 @@ class TransposeFolder {
 
   Graph& graph_;
   std::map<int, View> views_;          // by value
+  std::map<int, int> reads_;           // by value: how often the graph's nodes read it
   int64_t budget_ = int64_t{1} << 22;  // elements of constants that may still be copied
   int count_ = 0;
 };

@@ -45,17 +45,18 @@ StatusOr<int> ExpandTransposed(Graph& graph);
 // ONNX's operators, and of graphs for the interpreter.
 StatusOr<int> HoistRoundings(Graph& graph);
 
+// GELU that is written out in several operators (semantics/written_functions.h) becomes a canonical Function.
+StatusOr<int> RecogniseWritten(Graph& graph);
+
 // One walk that computes nodes with known inputs (constants and shape arithmetic), infers every shape, and turns each
 // remaining ONNX operator into canonical ones (graph/operators.h). The three need each other: a Reshape's target is
-// computed from shapes before it, shapes after it follow from the target. Counts the nodes computed.
+// computed from shapes before it, shapes after it follow from the target. Canonical nodes that stand beside ONNX's are
+// of one activation, and have results of its shape. Counts the nodes computed.
 StatusOr<int> Canonicalise(Graph& graph);
 
-// The same of a region's graph (regions/region.h), which may hold canonical nodes beside ONNX's: each of one
-// activation, and with results of its shape.
-StatusOr<int> CanonicaliseRegion(Graph& graph);
-
 // Transposes, which exporters of NHWC models write around convolutions, move towards the outputs through element-wise
-// operators, means, pads and softmax, where they meet and cancel. What is left stands before what needs it.
+// operators, means, pads, softmax, and layers and norms of the channels that they put last, where they meet and cancel.
+// What is left stands before what needs it.
 StatusOr<int> FoldTransposes(Graph& graph);
 
 // Sigmoid, SiLU, HardSigmoid and HardSwish that are written out in several operators become one.

@@ -26,6 +26,7 @@ constexpr Pass kPasses[] = {
     {"widen_constants", WidenConstants},
     {"unround_products", UnroundProducts},
     {"read_byte_inputs", ReadByteInputs},
+    {"recognise_written", RecogniseWritten},  // before fold_transposes, which passes through functions
     {"expand_transposed", ExpandTransposed},
     {"fold_transposes", FoldTransposes},  // before canonicalise, which knows channels by their place
     {"canonicalise", Canonicalise},
@@ -87,9 +88,8 @@ Status RunSectionPasses(Graph& graph) {
 }
 
 Status RunRegionPasses(Graph& graph) {
-  for (Pass pass : kPasses) {
+  for (const Pass& pass : kPasses) {
     if (pass.run == RemoveNoOpsForPlan) continue;  // the graph that the region is of has been through it
-    if (pass.run == Canonicalise) pass = {"canonicalise_region", CanonicaliseRegion};
     SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
   }
   return {};

@@ -1,32 +1,43 @@
 #include "model_loader/regions/idioms.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <iterator>
 #include <optional>
-#include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
-#include "kernels/operator/element_functions.h"
 #include "model_loader/regions/survey.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/functions.h"
 #include "model_loader/semantics/given_axes.h"
-#include "model_loader/semantics/point_function.h"
+#include "model_loader/semantics/written_functions.h"
 
 namespace swizzle::regions {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOfGelu = {"Add", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh"};
-// Where functions that are written out are compared with those that plans know, and how near they have to be.
-constexpr std::array<double, 10> kSamples = {-6.0, -2.5, -1.0, -0.3, -0.01, 0.0, 0.2, 0.9, 2.0, 5.0};
-constexpr double kNear = 2e-6;
+class SurveyUses final : public ValueUses {
+ public:
+  explicit SurveyUses(const Survey& survey) : survey_(survey) {}
+
+  int MakerOf(int value) const override { return survey_.MakerOf(value); }
+  std::span<const int> ReadersOf(int value) const override { return survey_.readers[static_cast<size_t>(value)]; }
+  bool IsKnown(int value) const override { return value != kNoValue && survey_.IsKnown(value); }
+  std::optional<float> Number(int value) const override {
+    if (!IsKnown(value)) return std::nullopt;
+    const interpreter::Array& array = survey_.known.at(value);
+    if (array.dtype != DType::kFloat32 || array.elements() != 1) return std::nullopt;
+    return array.As<float>()[0];
+  }
+
+ private:
+  static_assert(Survey::kOutside == ValueUses::kOutside);
+  const Survey& survey_;
+};
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Survey& survey) : graph_(graph), survey_(survey), taken_(graph.nodes.size()) {}
+  Finder(const Graph& graph, const Survey& survey)
+      : graph_(graph), survey_(survey), taken_(graph.nodes.size()), uses_(survey), written_(graph, uses_) {}
 
   std::vector<Idiom> Run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -53,12 +64,7 @@ class Finder {
   }
   bool IsKnown(int value) const { return value != kNoValue && survey_.IsKnown(value); }
 
-  std::optional<float> Number(int value) const {
-    if (!IsKnown(value)) return std::nullopt;
-    const interpreter::Array& array = survey_.known.at(value);
-    if (array.dtype != DType::kFloat32 || array.elements() != 1) return std::nullopt;
-    return array.As<float>()[0];
-  }
+  std::optional<float> Number(int value) const { return uses_.Number(value); }
 
   // Whether it is one number for each element of the last dimension of `value`.
   bool IsVector(int constant, int value) const {
@@ -252,85 +258,19 @@ class Finder {
     return {node.inputs[node.inputs[0] == NodeAt(inverse).outputs[0] ? 1 : 0], product};
   }
 
-  // The function of x that makes `value`, at `at`; its nodes. Nothing where it reads anything else.
-  std::optional<double> Evaluate(int value, int x, double at, std::set<int>& nodes) const {
-    if (value == x) return at;
-    if (const auto number = Number(value)) return *number;
-    const int maker = survey_.MakerOf(value);
-    constexpr size_t kMostNodes = 12;
-    if (maker == kOutside || nodes.size() > kMostNodes || --steps_ < 0) return std::nullopt;
-    const Node& node = NodeAt(maker);
-    if (!IsOfGelu(node)) return std::nullopt;
-    nodes.insert(maker);
-    std::vector<double> operands;
-    for (const int input : node.inputs) {
-      const auto operand = Evaluate(input, x, at, nodes);
-      if (!operand) return std::nullopt;
-      operands.push_back(*operand);
-    }
-    const auto function = PointFunctionOf(node, DType::kFloat32);
-    return function ? std::optional((*function)(operands)) : std::nullopt;
-  }
-
-  static bool IsOfGelu(const Node& node) { return std::ranges::find(kOfGelu, node.op) != kOfGelu.end(); }
-
-  template <typename Function>
-  bool Computes(int value, int x, const Function& function, std::set<int>& nodes) const {
-    return std::ranges::all_of(kSamples, [&](double at) {
-      const auto is = Evaluate(value, x, at, nodes);
-      return is && std::abs(*is - function(at)) <= kNear * std::max(1.0, std::abs(function(at)));
-    });
-  }
-
-  // The values that the node's may be a function of: those before it.
-  std::vector<int> ValuesBefore(int index) const {
-    std::vector<int> values;
-    std::vector<int> open = {index};
-    for (int depth = 0; depth < 4; ++depth) {
-      std::vector<int> next;
-      for (const int node : open) {
-        for (const int input : NodeAt(node).inputs) {
-          if (input == kNoValue || IsKnown(input)) continue;
-          values.push_back(input);
-          const int maker = survey_.MakerOf(input);
-          if (maker != kOutside && IsOfGelu(NodeAt(maker))) next.push_back(maker);
-        }
-      }
-      open = std::move(next);
-    }
-    return values;
-  }
-
   // From its error function, or hyperbolic tangent, on.
-  std::optional<Idiom> WrittenGelu(int index) const {
-    const bool exact = NodeAt(index).op == "Erf";
-    for (const int x : ValuesBefore(index)) {
-      std::vector<int> open = {index};
-      for (int depth = 0; depth < 4 && !open.empty(); ++depth) {
-        std::vector<int> next;
-        for (const int node : open) {
-          const int value = NodeAt(node).outputs[0];
-          std::set<int> nodes;
-          if (exact ? Computes(value, x, elementwise::kGelu, nodes)
-                    : Computes(value, x, elementwise::kGeluTanh, nodes)) {
-            const Function function = {exact ? FunctionKind::kGelu : FunctionKind::kGeluTanh, 0.0f, 0.0f};
-            return Idiom{{nodes.begin(), nodes.end()}, x, value, "Function", {}, FunctionAttributes(function)};
-          }
-          const std::vector<int>& readers = survey_.readers[static_cast<size_t>(value)];
-          if (readers.size() > 2) continue;
-          std::ranges::copy_if(readers, std::back_inserter(next),
-                               [&](int reader) { return reader != kOutside && IsOfGelu(NodeAt(reader)); });
-        }
-        open = std::move(next);
-      }
-    }
-    return std::nullopt;
+  std::optional<Idiom> WrittenGelu(int index) {
+    std::optional<WrittenFunction> found = written_.Around(index);
+    if (!found) return std::nullopt;
+    return Idiom{
+        std::move(found->nodes), found->input, found->output, "Function", {}, FunctionAttributes(found->function)};
   }
 
   const Graph& graph_;
   const Survey& survey_;
-  std::vector<bool> taken_;             // by node
-  mutable int64_t steps_ = 10'000'000;  // that evaluating functions may still take
+  std::vector<bool> taken_;  // by node
+  const SurveyUses uses_;
+  WrittenFunctions written_;
   std::vector<Idiom> idioms_;
 };
 

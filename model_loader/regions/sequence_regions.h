@@ -14,9 +14,9 @@ struct SequenceRegion {
   Network network;  // of which inputs and outputs are in the region's order
 };
 
-// Regions with attention, none of which has a node of another. Inputs of one have the same batch and length in every run
-// (shapes/symbolic_walk.h). There are none in a program of quantised products, whose other regions keep bytes between
-// them.
+// Regions with attention, none of which has a node of another. Inputs of one have the same batch and length in every
+// run (shapes/symbolic_walk.h). There are none in a program of quantised products, whose other regions keep bytes
+// between them.
 std::vector<SequenceRegion> FindSequenceRegions(const Graph& graph, const Survey& survey);
 
 }  // namespace swizzle::regions

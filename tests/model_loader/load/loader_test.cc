@@ -84,9 +84,9 @@ TEST(LoaderTest, NamesTheFileInErrors) {
               IsError(StatusCode::kInvalidArgument, "garbage.onnx: this is not an ONNX"));
   Write(at("garbage.swz"), std::as_bytes(std::span("garbage")));
   EXPECT_THAT(LoadModel(at("garbage.swz")), IsError(StatusCode::kInvalidArgument, "garbage.swz: "));
-  Write(at("operator.onnx"), OnnxBuilder().Input("x", {-1, 2}).Node("Erf", {"x"}, {"y"}).Output("y").Bytes());
+  Write(at("operator.onnx"), OnnxBuilder().Input("x", {-1, 2}).Node("Softsign", {"x"}, {"y"}).Output("y").Bytes());
   EXPECT_THAT(LoadModel(at("operator.onnx")),
-              IsError(StatusCode::kUnimplemented, "operator.onnx: operator Erf (opset 17, node 'y_node')"));
+              IsError(StatusCode::kUnimplemented, "operator.onnx: operator Softsign (opset 17, node 'y_node')"));
 }
 
 TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
@@ -98,11 +98,11 @@ TEST(LoaderTest, FallsBackWhereNoPlanTakesAModel) {
   const auto planned = node("Relu");
   ASSERT_THAT(planned, IsOk());
   EXPECT_TRUE(std::holds_alternative<LoadedModel>(*planned));
-  const auto unplanned = node("Erf");
+  const auto unplanned = node("Softsign");
   ASSERT_THAT(unplanned, IsOk());
   const auto& fallback = std::get<ProgramModel>(*unplanned);
-  EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
-  EXPECT_EQ(fallback.program->OperatorCounts(), "Erf:1");
+  EXPECT_EQ(fallback.reason, "operator Softsign (opset 17, node 'y_node') is not supported");
+  EXPECT_EQ(fallback.program->OperatorCounts(), "Softsign:1");
   EXPECT_THAT(node("MaxRoiPool"),
               IsError(StatusCode::kUnimplemented, "m.onnx: operator MaxRoiPool (opset 17, node 'y_node')"));
 }
@@ -125,11 +125,11 @@ TEST(LoaderTest, OpensPackedGraphs) {
   EXPECT_EQ(loaded.container, "swz");
   const std::vector<float> weight = loaded.network.weights[0].ToDense().values;
   EXPECT_EQ(weight[1], 17.0f);  // outputs are rows
-  const auto unplanned = packed("Erf");
+  const auto unplanned = packed("Softsign");
   ASSERT_THAT(unplanned, IsOk());
   const auto& fallback = std::get<ProgramModel>(*unplanned);
   EXPECT_EQ(fallback.container, "swz");
-  EXPECT_EQ(fallback.reason, "operator Erf (opset 17, node 'y_node') is not supported");
+  EXPECT_EQ(fallback.reason, "operator Softsign (opset 17, node 'y_node') is not supported");
   EXPECT_EQ(fallback.program->weight_bytes(), 8 * 16 * 4);
   EXPECT_THAT(LoadRunnableModel(folder / "m.swz", {.external_bytes = 511}),
               IsError(StatusCode::kInvalidArgument, "takes the model above its limit"));

@@ -324,6 +324,24 @@ const Fault kEncoderFaults[] = {
     {"NormClamps", [](Network& n) { FirstOf(n, Op::kLayerNorm).epilogue.low = 0; }, "LayerNorm cannot clamp"},
 };
 
+// Regions begin with activations of tokens; models don't.
+TEST(ValidateTest, ModelsReadTokensAsIds) {
+  Network network;
+  network.values = {{.name = "x", .channels = 8, .per_token = true}, {.name = "y", .channels = 8, .per_token = true}};
+  network.inputs = {{"x", DType::kFloat32, {-1, 8}, 0}};
+  network.outputs = {{"y", DType::kFloat32, {-1, 8}, 1}};
+  network.sequences.emplace();
+  Layer layer;
+  layer.SetOp(Op::kActivation);
+  layer.name = "relu";
+  layer.inputs = {0};
+  layer.output = 1;
+  layer.epilogue.low = 0.0f;
+  network.layers = {layer};
+  EXPECT_THAT(network.Validate(), IsOk());
+  EXPECT_THAT(network.ValidateModel(), IsError(StatusCode::kInvalidArgument, "input 'x': it is FP32"));
+}
+
 class PatternFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(PatternFaultTest, IsRefused) {

@@ -164,10 +164,10 @@ TEST(PipelineTest, ReportsEveryPass) {
   const auto counts = RunPasses(*graph);
   ASSERT_THAT(counts, IsOk());
   const std::vector<std::pair<std::string, int>> expected = {
-      {"resolve_constants", 0},   {"remove_no_ops", 0},       {"widen_constants", 0}, {"unround_products", 0},
-      {"read_byte_inputs", 0},    {"expand_transposed", 0},   {"fold_transposes", 0}, {"canonicalise", 0},
-      {"recognise_functions", 0}, {"recognise_depthwise", 1}, {"fold_pad", 1},        {"fold_affine", 2},
-      {"lower_affine", 0},        {"fuse_residual", 1},       {"fuse_activation", 2}};
+      {"resolve_constants", 0}, {"remove_no_ops", 0},       {"widen_constants", 0},     {"unround_products", 0},
+      {"read_byte_inputs", 0},  {"recognise_written", 0},   {"expand_transposed", 0},   {"fold_transposes", 0},
+      {"canonicalise", 0},      {"recognise_functions", 0}, {"recognise_depthwise", 1}, {"fold_pad", 1},
+      {"fold_affine", 2},       {"lower_affine", 0},        {"fuse_residual", 1},       {"fuse_activation", 2}};
   EXPECT_EQ(*counts, expected);
 }
 
