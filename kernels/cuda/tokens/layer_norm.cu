@@ -6,9 +6,14 @@
 #include "kernels/cuda/runtime/instantiate.h"
 #include "kernels/cuda/tokens/columns.cuh"
 #include "kernels/cuda/tokens/layer_norm.h"
+#include "kernels/cuda/tokens/layer_norm_short.cuh"
 
 namespace swizzle::cuda {
 namespace {
+
+using layer_norm::kPack;
+using layer_norm::Normaliser;
+using layer_norm::Operands;
 
 // [channels] scales, then [channels] biases, which start on a pack; fp32.
 class LayerNormWeight final : public PackedWeight {
@@ -23,39 +28,7 @@ class LayerNormWeight final : public PackedWeight {
 };
 
 constexpr int kMostHeldChannels = 1024;
-constexpr int kPack = 4;       // channels a lane moves at once
 constexpr int kMostPacks = 8;  // that it holds: 1024 channels a warp
-
-template <typename T>
-struct Operands {
-  const T* input;
-  const float* scales;
-  const float* biases;
-  T* output;
-  int64_t channel_stride, position_stride;
-  int64_t positions;
-  int channels;
-  float epsilon;
-  bool centred;
-};
-
-// y = x * scale + bias brings values to mean 0 and variance 1, their rounded mean having been taken off.
-struct Normaliser {
-  float scale, mean;
-  // Of the sums of differences from the rounded mean, and of their squares.
-  __device__ Normaliser(float rounded_mean, float sum, float squares, float channels, float epsilon) {
-    const float rest = sum / channels;
-    const float variance = fmaxf(squares / channels - rest * rest, 0.0f);
-    scale = 1 / sqrtf(variance + epsilon);
-    rest_ = rest;
-    mean = rounded_mean;
-  }
-  __device__ float operator()(float value) const { return (value - mean - rest_) * scale; }
-
- private:
-  float rest_;
-};
-
 template <typename Columns, typename T>
 __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operands<T> op) {
   Columns columns;
@@ -387,6 +360,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
     kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
   };
   if constexpr (kLayout == Layout::kNhwc) {
+    if (layer_norm::LaunchShort(op, stream)) return;
     const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
     if (!held) return run(LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
     LaunchDependent(LayerNormHeld<T>, LaunchGrid::OfThreads(positions * NhwcColumn::kParts, kColumnThreads),
