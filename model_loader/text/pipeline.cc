@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle::text {
@@ -15,6 +17,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr std::string_view kModules = "modules.json", kSettings = "sentence_bert_config.json";
+constexpr std::string_view kConfig = "config.json", kEmbedding = "embedding", kClassification = "classification";
 
 bool HasFile(const ModelFolder& folder, std::string_view location) {
   std::error_code ignored;
@@ -101,10 +104,55 @@ Status TakeSettings(const ModelFolder& folder, Pipeline& pipeline) {
   return Unimplemented(location, ": do_lower_case is not supported; have the tokeniser's own files say it");
 }
 
+// {"0": "no", "1": "yes"}, whose keys are all the numbers up to the largest.
+StatusOr<std::vector<std::string>> LabelsIn(const Json& config) {
+  const auto found = config.find("id2label");
+  if (found == config.end() || found->is_null()) return std::vector<std::string>();
+  std::vector<std::string> labels;
+  const auto wrong = [](const std::string& why) { return InvalidArgument(kConfig, ": its id2label ", why); };
+  if (!found->is_object()) return wrong("is no object");
+  for (size_t i = 0; i < found->size(); ++i) {
+    const auto label = found->find(std::to_string(i));
+    if (label == found->end()) return wrong(Concat("has ", found->size(), " labels, and none of the id ", i));
+    if (!label->is_string()) return wrong(Concat("has a label ", i, " that is no string"));
+    labels.push_back(label->get<std::string>());
+  }
+  return labels;
+}
+
+Status TakeLabels(const ModelFolder& folder, Pipeline& pipeline) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Json config, ObjectIn(folder, std::string(kConfig)));
+  SWIZZLE_ASSIGN_OR_RETURN(pipeline.labels, LabelsIn(config));
+  const auto problem = config.find("problem_type");
+  if (problem == config.end() || problem->is_null() || *problem == "single_label_classification") return {};
+  if (*problem == "multi_label_classification") {
+    pipeline.of_many = ScoreFunction::kSigmoid;
+  } else if (*problem == "regression") {
+    pipeline.of_many = ScoreFunction::kNone;
+  } else {
+    return Unimplemented(kConfig, ": its problem_type is ", QuotedName(problem->dump()), "; supported are ",
+                         "single_label_classification, multi_label_classification and regression");
+  }
+  return {};
+}
+
 }  // namespace
 
-StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder) {
+std::string_view TextTaskName(TextTask task) { return task == TextTask::kEmbedding ? kEmbedding : kClassification; }
+
+std::optional<TextTask> TextTaskOf(std::string_view name) {
+  if (name == kEmbedding) return TextTask::kEmbedding;
+  if (name == kClassification) return TextTask::kClassification;
+  return std::nullopt;
+}
+
+StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task) {
   Pipeline pipeline;
+  pipeline.task = task;
+  if (task == TextTask::kClassification) {
+    if (HasFile(folder, kConfig)) SWIZZLE_RETURN_IF_ERROR(TakeLabels(folder, pipeline));
+    return pipeline;
+  }
   if (HasFile(folder, kModules)) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Module> modules, ModulesIn(folder));
     for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline));

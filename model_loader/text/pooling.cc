@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kOnnxFloat = 1;       // TensorProto::FLOAT
 constexpr int64_t kAxesAreInputs = 13;  // of Unsqueeze and ReduceSum, from this opset on
 constexpr size_t kStatesRank = 3;       // [batch, tokens, hidden]
+constexpr size_t kLogitsRank = 2;       // [batch, labels]
 
 // Adds nodes that are called "pooling/OP", or "pooling/of/OP".
 class PoolingNodes {
@@ -65,16 +66,20 @@ const GraphOutput* FindOutput(const Graph& graph, std::string_view name) {
   return found == graph.outputs.end() ? nullptr : &*found;
 }
 
+std::string NamesOf(const Graph& graph) {
+  std::string names;
+  for (const GraphOutput& output : graph.outputs) names += Concat(names.empty() ? "'" : ", '", output.name, "'");
+  return names;
+}
+
 StatusOr<GraphOutput> StatesOf(const Graph& graph) {
   for (const std::string_view name : {"last_hidden_state", "token_embeddings"}) {
     if (const GraphOutput* const states = FindOutput(graph, name)) return *states;
   }
   const auto may_be = [](const GraphOutput& output) { return !output.shape || output.shape->size() == kStatesRank; };
   if (graph.outputs.size() == 1 && may_be(graph.outputs[0])) return graph.outputs[0];
-  std::string names;
-  for (const GraphOutput& output : graph.outputs) names += Concat(names.empty() ? "'" : ", '", output.name, "'");
   return InvalidArgument("it has no states of tokens to pool (last_hidden_state, token_embeddings); its outputs are ",
-                         names);
+                         NamesOf(graph));
 }
 
 }  // namespace
@@ -101,6 +106,20 @@ Status PoolTokens(Pooling pooling, Graph& graph) {
   }
   const int64_t hidden = states.shape && states.shape->size() == kStatesRank ? states.shape->back() : -1;
   graph.outputs = {{std::string(kPooledName), pooled, DType::kFloat32, Shape{-1, hidden}}};
+  return absl::OkStatus();
+}
+
+Status KeepLogits(Graph& graph) {
+  const GraphOutput* logits = FindOutput(graph, "logits");
+  const bool is_alone = graph.outputs.size() == 1;
+  if (logits == nullptr && is_alone && (!graph.outputs[0].shape || graph.outputs[0].shape->size() == kLogitsRank)) {
+    logits = &graph.outputs[0];
+  }
+  if (logits == nullptr) {
+    return InvalidArgument("it has no output 'logits', as a classifier of texts does, whose config.json says ",
+                           "architectures [\"...ForSequenceClassification\"]; its outputs are ", NamesOf(graph));
+  }
+  graph.outputs = {GraphOutput(*logits)};
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// One vector of each sequence, of what an encoder says of its tokens: nodes behind the graph of an encoder, in the
-// spelling of Sentence Transformers' own exports, so that they run where the encoder does.
+// One vector of each sequence: of what an encoder says of its tokens, by nodes behind its graph in the spelling of
+// Sentence Transformers' own exports, so that they run where the encoder does; or the logits that a classifier has.
 #ifndef SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
 #define SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
 
@@ -22,6 +22,10 @@ inline constexpr std::string_view kPooledName = "sentence_embedding";
 // (last_hidden_state, token_embeddings, or its only output [batch, tokens, hidden]), pooled. INVALID_ARGUMENT, naming
 // what there is, where the graph has no such output, or, for a mean, no input attention_mask.
 Status PoolTokens(Pooling pooling, Graph& graph);
+
+// Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels].
+// INVALID_ARGUMENT, naming what there is, where it has no such output.
+Status KeepLogits(Graph& graph);
 
 }  // namespace swizzle::text
 

@@ -26,7 +26,9 @@ namespace {
 constexpr size_t kMostAtOnce = 4;
 
 bool TakesTexts(const Model& model) {
-  return model.spec().inputs.size() == 1 && model.facts()->properties.contains("swizzle_text");
+  const auto facts = model.facts();
+  const auto task = facts->properties.find("swizzle_text");
+  return task != facts->properties.end() && task->second == text::TextTaskName(text::TextTask::kEmbedding);
 }
 
 // The elements of a tensor of strings, from the beginning on, that are the first `count`.

@@ -57,18 +57,18 @@ def embed(client, model, texts):
     return client.infer(model, [tensor]).as_numpy('embedding')
 
 
-def states_of(client, model, rows):
+def states_of(client, model, rows, types=None, output='last_hidden_state'):
     """What the encoder says of ids: an array of states for each row."""
     longest = max(len(row) for row in rows)
     arrays = {'input_ids': [row + [0] * (longest - len(row)) for row in rows],
               'attention_mask': [[1] * len(row) + [0] * (longest - len(row)) for row in rows],
-              'token_type_ids': [[0] * longest for _ in rows]}
+              'token_type_ids': [[*of, *[0] * (longest - len(of))] for of in types or [[]] * len(rows)]}
     tensors = []
     for name in arrays:
         array = numpy.array(arrays[name], numpy.int64)
         tensors.append(triton.InferInput(name, array.shape, 'INT64'))
         tensors[-1].set_data_from_numpy(array)
-    states = client.infer(model, tensors).as_numpy('last_hidden_state')
+    states = client.infer(model, tensors).as_numpy(output)
     return [states[i, :len(row)] for i, row in enumerate(rows)]
 
 

@@ -35,7 +35,8 @@ class Model:
         tuning_budget: for how many seconds kernels may be measured to choose among them, while nothing runs or, with
             tune_now, before this returns. Without, they are chosen by estimates.
         tuning_cache: a file that keeps the times, for other processes, too.
-        text: 'embedding': the encoder's input is text, by the tokeniser in its folder, and its output a vector of each.
+        text: the encoder's input is text, by the tokeniser in its folder. 'embedding': its output is a vector of each;
+            'classification': of each, or of each pair, the scores of its labels.
         """
         if device != 'cpu' and (module := cuda.find_module()) is not None:
             cuda.load_libraries(module)

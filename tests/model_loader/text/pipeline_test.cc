@@ -15,6 +15,8 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 class TextPipelineTest : public ::testing::Test {
  protected:
@@ -22,7 +24,9 @@ class TextPipelineTest : public ::testing::Test {
     std::filesystem::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name) << text;
   }
-  StatusOr<Pipeline> Read() { return ReadPipeline(ModelFolder::Of(folder_ / "model.safetensors")); }
+  StatusOr<Pipeline> Read(TextTask task = TextTask::kEmbedding) {
+    return ReadPipeline(ModelFolder::Of(folder_ / "model.safetensors"), task);
+  }
 
   const TemporaryFolder folder_;
 };
@@ -49,6 +53,43 @@ TEST_F(TextPipelineTest, FollowsItsModules) {
   EXPECT_TRUE(pipeline->normalises);
   EXPECT_EQ(pipeline->max_tokens, 256);
   EXPECT_EQ(PoolingName(pipeline->pooling), "cls");
+}
+
+TEST_F(TextPipelineTest, LabelsAreTheConfigurations) {
+  const auto alone = Read(TextTask::kClassification);
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_THAT(alone->labels, IsEmpty());
+  EXPECT_EQ(alone->of_many, ScoreFunction::kSoftmax);
+  Write("config.json", R"({"id2label": {"1": "yes", "0": "no"}, "problem_type": null})");
+  const auto two = Read(TextTask::kClassification);
+  ASSERT_THAT(two, IsOk());
+  EXPECT_EQ(two->task, TextTask::kClassification);
+  EXPECT_THAT(two->labels, ElementsAre("no", "yes"));
+  EXPECT_EQ(two->of_many, ScoreFunction::kSoftmax);
+  Write("config.json", R"({"problem_type": "multi_label_classification"})");
+  EXPECT_EQ(Read(TextTask::kClassification)->of_many, ScoreFunction::kSigmoid);
+  Write("config.json", R"({"problem_type": "regression"})");
+  EXPECT_EQ(Read(TextTask::kClassification)->of_many, ScoreFunction::kNone);
+}
+
+TEST_F(TextPipelineTest, SaysWhatIsWrongWithLabels) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"id2label": ["a"]})", "id2label is no object"},
+      {R"({"id2label": {"0": "a", "2": "b"}})", "has 2 labels, and none of the id 1"},
+      {R"({"id2label": {"0": 1}})", "has a label 0 that is no string"},
+  };
+  for (const auto& [config, said] : cases) {
+    Write("config.json", config);
+    EXPECT_THAT(Read(TextTask::kClassification), IsError(StatusCode::kInvalidArgument, said)) << config;
+  }
+  Write("config.json", R"({"problem_type": "guessing"})");
+  EXPECT_THAT(Read(TextTask::kClassification), IsError(StatusCode::kUnimplemented, "problem_type is"));
+}
+
+TEST(TextTaskTest, HasAName) {
+  EXPECT_EQ(TextTaskOf("embedding"), TextTask::kEmbedding);
+  EXPECT_EQ(TextTaskOf(TextTaskName(TextTask::kClassification)), TextTask::kClassification);
+  EXPECT_EQ(TextTaskOf("poem"), std::nullopt);
 }
 
 TEST_F(TextPipelineTest, RefusesByName) {

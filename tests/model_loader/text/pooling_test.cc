@@ -97,6 +97,24 @@ output "sentence_embedding" = %b
   EXPECT_EQ(graph->nodes.size(), 2u);
 }
 
+TEST(KeepLogitsTest, LeavesLogitsAlone) {
+  const auto parsed = [](const std::string& outputs) {
+    auto graph = swizzle::testing::ParseGraph(
+        "\ninput %x: FP32[N,8]\n%a = Relu(%x) \"a\" -> FP32[?]\n%b = Neg(%x) \"b\" -> FP32[?]\n" + outputs, 17);
+    EXPECT_THAT(graph, IsOk());
+    return *std::move(graph);
+  };
+  Graph graph = parsed("output \"pooler_output\" = %a\noutput \"logits\" = %b\n");
+  EXPECT_THAT(KeepLogits(graph), IsOk());
+  ASSERT_EQ(graph.outputs.size(), 1u);
+  EXPECT_EQ(graph.outputs[0].name, "logits");
+  graph = parsed("output \"probabilities\" = %a\n");
+  EXPECT_THAT(KeepLogits(graph), IsOk()) << "there is no other";
+  EXPECT_EQ(graph.outputs[0].name, "probabilities");
+  graph = parsed("output \"a\" = %a\noutput \"b\" = %b\n");
+  EXPECT_THAT(KeepLogits(graph), IsError(StatusCode::kInvalidArgument, "its outputs are 'a', 'b'"));
+}
+
 TEST(PoolTokensTest, SaysWhatIsMissing) {
   auto graph = swizzle::testing::ParseGraph(R"(
 input %x: FP32[N,8]
