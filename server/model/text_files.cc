@@ -33,7 +33,7 @@ TextRules RulesOf(const TextFiles& files, int64_t longest) {
     if (bound > 0) most = most == 0 ? bound : std::min(most, bound);
   }
   const auto encode = [tokenizer = files.tokenizer, most](const TextRow& row) -> StatusOr<TextTokens> {
-    const text::EncodeOptions options = {.max_tokens = most};
+    const text::EncodeOptions options = {.max_tokens = most, .truncate = row.options.truncate};
     SWIZZLE_ASSIGN_OR_RETURN(text::Encoding encoding, row.pair ? tokenizer->Encode(row.text, *row.pair, options)
                                                                : tokenizer->Encode(row.text, options));
     if (encoding.ids.empty()) return InvalidArgument("the text is empty, and the tokeniser adds nothing to it");

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "server/model/string_tensor.h"
 
 namespace swizzle {
 namespace {
@@ -27,15 +28,6 @@ void Put(DType dtype, int64_t value, size_t at, std::vector<std::byte>& plane) {
   const auto narrow = static_cast<int32_t>(value);
   const void* const from = dtype == DType::kInt64 ? static_cast<const void*>(&value) : &narrow;
   std::memcpy(plane.data() + at * ElementBytes(dtype), from, ElementBytes(dtype));
-}
-
-// The first element of a tensor of strings, which then begins behind it.
-std::string_view TakeElement(std::span<const std::byte>& tensor) {
-  uint32_t length = 0;
-  std::memcpy(&length, tensor.data(), sizeof(length));
-  const auto element = tensor.subspan(sizeof(length), length);
-  tensor = tensor.subspan(sizeof(length) + length);
-  return {reinterpret_cast<const char*>(element.data()), element.size()};
 }
 
 // Has the function change each vector of FP32.
@@ -99,6 +91,9 @@ class TextModel final : public Model {
     if (its == described_) return facts_;
     auto facts = std::make_shared<ModelFacts>(*its);
     facts->properties["swizzle_text"] = text::TextTaskName(rules_.pipeline.task);
+    if (rules_.pipeline.task == text::TextTask::kEmbedding) {
+      facts->properties["swizzle_pooling"] = text::PoolingName(rules_.pipeline.pooling);
+    }
     if (rules_.pipeline.normalises) facts->properties["swizzle_normalised"] = "1";
     if (rules_.max_tokens > 0) facts->properties["swizzle_max_tokens"] = std::to_string(rules_.max_tokens);
     described_ = its;
@@ -106,8 +101,8 @@ class TextModel final : public Model {
     return facts_;
   }
 
-  StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs) const override {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TextTokens> texts, TokensOf(inputs[0]));
+  StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs, const TextOptions& options) const override {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TextTokens> texts, TokensOf(inputs[0], options));
     size_t longest = 1, all = 0;
     for (const TextTokens& text : texts) {
       longest = std::max(longest, text.ids.size());
@@ -142,11 +137,12 @@ class TextModel final : public Model {
                            " texts in a row; send one, or two that are a pair");
   }
 
-  StatusOr<std::vector<TextTokens>> TokensOf(const TensorView& texts) const {
+  StatusOr<std::vector<TextTokens>> TokensOf(const TensorView& texts, const TextOptions& options) const {
     SWIZZLE_ASSIGN_OR_RETURN(const bool pairs, ArePairs(texts));
     std::vector<TextTokens> tokens;
-    for (std::span<const std::byte> left = texts.bytes; !left.empty();) {
-      TextRow row{.text = TakeElement(left)};
+    std::string_view left(reinterpret_cast<const char*>(texts.bytes.data()), texts.bytes.size());
+    while (!left.empty()) {
+      TextRow row{.text = TakeElement(left), .options = options};
       if (pairs) row.pair = TakeElement(left);
       StatusOr<TextTokens> its = rules_.encode(row);
       if (!its.ok()) {

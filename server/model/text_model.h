@@ -3,8 +3,9 @@
 //
 // ModelFacts::properties of such a model, beside the encoder's (model_facts.h):
 //   swizzle_text          "embedding" or "classification"
+//   swizzle_pooling       "mean" or "cls", of an embedding
 //   swizzle_normalised    "1": vectors have length 1
-//   swizzle_max_tokens    of a text, special ones included; longer ones are cut off
+//   swizzle_max_tokens    of a text or a pair, special ones included; longer ones are cut off, or refused
 #ifndef SWIZZLE_SERVER_MODEL_TEXT_MODEL_H_
 #define SWIZZLE_SERVER_MODEL_TEXT_MODEL_H_
 
@@ -19,6 +20,7 @@
 
 #include "model_loader/text/pipeline.h"
 #include "server/model/model.h"
+#include "server/model/request.h"
 
 namespace swizzle {
 
@@ -26,6 +28,7 @@ namespace swizzle {
 struct TextRow {
   std::string_view text;
   std::optional<std::string_view> pair = std::nullopt;
+  TextOptions options = {};
 };
 
 // The same as it takes it: at least one token, special ones included.
@@ -34,7 +37,7 @@ struct TextTokens {
 };
 
 struct TextRules {
-  std::function<StatusOr<TextTokens>(const TextRow& row)> encode;  // thread-safe; cuts off what is too long
+  std::function<StatusOr<TextTokens>(const TextRow& row)> encode;  // thread-safe
   int64_t pad_id = 0;
   int64_t max_tokens = 0;  // of a row; for the metadata
   text::Pipeline pipeline = {};
