@@ -1,4 +1,4 @@
-#include "server/rest/rest_embeddings.h"
+#include "server/rest/rest_texts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,9 +12,13 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "model_loader/files/printable_name.h"
+#include "server/model/request_inputs.h"
+#include "server/model/string_tensor.h"
 #include "server/model/text_model.h"
+#include "server/rest/embeddings_json.h"
 #include "server/rest/http_infer.h"
-#include "server/rest/rest_answer.h"
+#include "server/rest/scores_json.h"
+#include "server/rest/text_models.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
 
@@ -25,99 +29,95 @@ namespace {
 // enough that others find room in the queue.
 constexpr size_t kMostAtOnce = 4;
 
-bool TakesTexts(const Model& model) {
-  const auto facts = model.facts();
-  const auto task = facts->properties.find("swizzle_text");
-  return task != facts->properties.end() && task->second == text::TextTaskName(text::TextTask::kEmbedding);
-}
+// Bytes of texts in an inference, beside which no more begin: a query that is long stands there once for every text.
+constexpr size_t kMostPartBytes = 1 << 20;
 
-// The elements of a tensor of strings, from the beginning on, that are the first `count`.
-std::string_view FirstElements(std::string_view tensor, int64_t count) {
-  size_t at = 0;
-  for (; count > 0 && at < tensor.size(); --count) {
-    uint32_t length;
-    std::memcpy(&length, tensor.data() + at, sizeof(length));
-    at += sizeof(length) + length;
+// Rows of a request that become one inference.
+struct Part {
+  std::string_view texts;  // of the request
+  int64_t first = 0, rows = 0;
+  bool pairs = false;  // whether a row is two of the texts
+};
+
+// In their order, of `most` rows at most. The request outlives them.
+std::vector<Part> PartsOf(const TextRequest& request, int64_t most) {
+  std::vector<Part> parts;
+  const size_t query_bytes = request.query ? request.query->size() : 0;
+  std::string_view left = request.texts;
+  for (int64_t row = 0; row < request.count;) {
+    Part part{.texts = left, .first = row, .pairs = request.is_pair(row)};
+    for (size_t bytes = 0; part.rows < most && bytes < kMostPartBytes; ++row, ++part.rows) {
+      if (row == request.count || request.is_pair(row) != part.pairs) break;
+      bytes += TakeElement(left).size() + query_bytes;
+      if (part.pairs) bytes += TakeElement(left).size();
+    }
+    part.texts.remove_suffix(left.size());
+    parts.push_back(part);
   }
-  return tensor.substr(0, at);
+  return parts;
 }
 
-// Of those that serve and that the client may use.
-StatusOr<std::shared_ptr<ServingModel>> OnlyTextModel(const InferCalls& calls, InferCalls::Shown shown) {
-  SWIZZLE_ASSIGN_OR_RETURN(const ModelRepository* repository, calls.repository());
-  std::map<std::string, std::shared_ptr<ServingModel>> found;
-  for (const ModelStatus& status : repository->List()) {
-    if (!status.status.ok() || !calls.CheckModel(status.name, shown).ok()) continue;
-    auto serving = repository->Find(status.name, "");
-    if (serving.ok() && TakesTexts(*(*serving)->model)) found[status.name] = *std::move(serving);
+// A part as a model of texts takes it, with the query before each of its texts.
+std::string TensorOf(const TextRequest& request, const Part& part) {
+  if (!request.query) return std::string(part.texts);
+  std::string tensor;
+  for (std::string_view left = part.texts; !left.empty();) {
+    AppendElement(*request.query, tensor);
+    AppendElement(TakeElement(left), tensor);
   }
-  if (found.size() == 1) return found.begin()->second;
-  if (found.empty()) return MakeError(StatusCode::kNotFound, "no model that takes texts is served");
-  std::string names;
-  for (const auto& [name, serving] : found) names += (names.empty() ? "" : ", ") + QuotedName(name);
-  return InvalidArgument("several models take texts: ", names, "; say which in 'model' of a request to /v1/embeddings");
+  return tensor;
 }
 
-StatusOr<std::shared_ptr<ServingModel>> ModelOf(const InferCalls& calls, const HttpCall& call,
-                                                const std::string& name) {
-  const auto shown = [&call] { return call.head().OnlyHeader("authorization"); };
-  if (name.empty()) return OnlyTextModel(calls, shown);
-  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving, calls.Find(name, shown));
-  if (TakesTexts(*serving->model)) return serving;
-  return InvalidArgument("model ", QuotedName(name), " takes no texts; ModelMetadata says what it takes");
-}
-
-class EmbeddingsJob;
+class TextsJob;
 
 // One of the inferences that a job becomes. Deletes itself once its end is told.
-class EmbeddingsPart final : public HttpInfer {
+class TextsPart final : public HttpInfer {
  public:
-  EmbeddingsPart(InferCalls& calls, std::shared_ptr<EmbeddingsJob> job, std::shared_ptr<HttpCall> call, size_t index,
-                 grpc::ByteBuffer bytes)
+  TextsPart(InferCalls& calls, std::shared_ptr<TextsJob> job, std::shared_ptr<HttpCall> call, size_t index,
+            grpc::ByteBuffer bytes)
       : HttpInfer(calls, std::move(call), std::move(bytes)), job_(std::move(job)), index_(index) {}
 
  private:
   void Answer(inference::ModelInferResponse& response, std::unique_ptr<HeldOfAll>) override {
-    vectors_ = std::move(*response.mutable_raw_output_contents(0));
+    numbers_ = std::move(*response.mutable_raw_output_contents(0));
     const auto tokens = response.parameters().find("swizzle_tokens");
     if (tokens != response.parameters().end()) tokens_ = tokens->second.int64_param();
   }
   void End(const Status& status) override;
 
-  const std::shared_ptr<EmbeddingsJob> job_;
+  const std::shared_ptr<TextsJob> job_;
   const size_t index_;
-  std::string vectors_;
+  std::string numbers_;
   int64_t tokens_ = 0;
 };
 
 // A request from its texts to its answer. At most kMostAtOnce of its parts are under way; after one that failed, and
 // once the client has left, no other begins. A part for which there is no room beside the job's others waits for one of
 // these, and from then on there are fewer at a time. Thread-safe.
-class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
+class TextsJob : public std::enable_shared_from_this<TextsJob> {
  public:
-  EmbeddingsJob(InferCalls& calls, std::shared_ptr<HttpCall> call, EmbeddingsDialect dialect, EmbeddingsRequest request,
-                std::shared_ptr<ServingModel> serving)
+  TextsJob(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint, TextRequest request,
+           std::shared_ptr<ServingModel> serving)
       : calls_(calls),
-        dialect_(dialect),
+        endpoint_(endpoint),
         request_(std::move(request)),
         serving_(std::move(serving)),
-        rows_of_part_(spec().max_batch_size > 0 ? spec().max_batch_size : request_.count),
+        parts_(PartsOf(request_, spec().max_batch_size > 0 ? spec().max_batch_size : request_.count)),
         call_(std::move(call)),
         under_way_(calls, [this] { return call_->peer(); }),
-        held_bytes_(static_cast<int64_t>(request_.texts.size())) {
-    for (std::string_view left = request_.texts; !left.empty(); left.remove_prefix(parts_.back().size())) {
-      waiting_.push_back(parts_.size());
-      parts_.push_back(FirstElements(left, rows_of_part_));
-    }
-    vectors_.resize(parts_.size());
+        held_bytes_(static_cast<int64_t>(request_.texts.size() + (request_.query ? request_.query->size() : 0))) {
+    for (size_t i = 0; i < parts_.size(); ++i) waiting_.push_back(i);
+    numbers_.resize(parts_.size());
     held_.HoldAnyway(calls_.inflight, held_bytes_);
   }
 
   const ServingModel* serving() const { return serving_.get(); }
+  int64_t FirstRowOf(size_t part) const { return parts_[part].first; }
 
   // INVALID_ARGUMENT, OUT_OF_RANGE: the request asks for what there is not, or for more than may be answered.
   Status Check() {
-    const int64_t width = spec().outputs[0].dims.back();
+    SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfOutput(spec(), output()));
+    const int64_t width = spec().outputs[index].dims.back();
     if (request_.dimensions != 0 && request_.dimensions != width) {
       return InvalidArgument("model '", spec().name, "' gives vectors of ", width, " dimensions, and not of ",
                              request_.dimensions);
@@ -128,7 +128,7 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
     }
     const int64_t bytes = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(float));
     if (request_.count <= calls_.limits.max_response_bytes / bytes) return absl::OkStatus();
-    return MakeError(StatusCode::kOutOfRange, "the vectors of ", request_.count, " texts have more than ",
+    return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
                      calls_.limits.max_response_bytes, " bytes; send fewer at a time");
   }
 
@@ -140,7 +140,7 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
     for (size_t i = 0; i < first; ++i) Advance();
   }
 
-  void PartEnded(size_t index, const Status& status, std::string vectors, int64_t tokens) {
+  void PartEnded(size_t index, const Status& status, std::string numbers, int64_t tokens) {
     {
       const MutexLock lock(mutex_);
       const bool was_alone = running_.extract(index).mapped().alone;
@@ -150,9 +150,9 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
       } else if (status_.ok()) {
         status_ = status;
       }
-      held_bytes_ += static_cast<int64_t>(vectors.size());
+      held_bytes_ += static_cast<int64_t>(numbers.size());
       held_.HoldAnyway(calls_.inflight, held_bytes_);
-      vectors_[index] = std::move(vectors);
+      numbers_[index] = std::move(numbers);
       tokens_ += tokens;
     }
     if (parts_.size() == 1) return Advance();
@@ -166,6 +166,10 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
 
  private:
   const ModelSpec& spec() const { return serving_->model->spec(); }
+  bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
+  std::string_view output() const {
+    return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
+  }
 
   void Leave() {
     std::vector<InferCall*> running;
@@ -195,12 +199,12 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
   }
 
   void Step() {
-    EmbeddingsPart* part = nullptr;
+    TextsPart* part = nullptr;
     {
       const MutexLock lock(mutex_);
       if (answered_) return;
       if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
-        StatusOr<EmbeddingsPart*> made = Contain("take the texts", [this] { return NextPart(); });
+        StatusOr<TextsPart*> made = Contain("take the texts", [this] { return NextPart(); });
         status_ = made.status();
         if (made.ok()) part = *made;
       }
@@ -215,25 +219,29 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
   }
 
   // The next part, which is held for whoever starts it, since it may end before Start returns.
-  StatusOr<EmbeddingsPart*> NextPart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  StatusOr<TextsPart*> NextPart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t index = waiting_.front();
-    const int64_t rows = std::min(rows_of_part_, request_.count - static_cast<int64_t>(index) * rows_of_part_);
+    const Part& its = parts_[index];
     inference::ModelInferRequest message;
     message.set_model_name(spec().name);
     message.set_model_version(std::to_string(spec().version));
     auto& input = *message.add_inputs();
     input.set_name(spec().inputs[0].name);
     input.set_datatype("BYTES");
-    input.add_shape(rows);
-    if (spec().max_batch_size > 0) {
+    input.add_shape(its.rows);
+    if (classifies()) {
+      input.add_shape(its.pairs || request_.query ? 2 : 1);
+    } else if (spec().max_batch_size > 0) {
       for (const int64_t dim : spec().inputs[0].wire_dims()) input.add_shape(dim);
     }
-    message.add_raw_input_contents(std::string(parts_[index]));
+    message.add_outputs()->set_name(std::string(output()));
+    if (!request_.truncate) (*message.mutable_parameters())["swizzle_truncate"].set_bool_param(false);
+    message.add_raw_input_contents(TensorOf(request_, its));
     const grpc::Slice slice = SerializedSlice(message);
-    auto made = std::make_unique<EmbeddingsPart>(calls_, shared_from_this(), call_, index, grpc::ByteBuffer(&slice, 1));
+    auto made = std::make_unique<TextsPart>(calls_, shared_from_this(), call_, index, grpc::ByteBuffer(&slice, 1));
     running_.emplace(index, Running{.part = made.get(), .alone = running_.empty()});
     waiting_.pop_front();
-    EmbeddingsPart* const part = made.release();  // it deletes itself
+    TextsPart* const part = made.release();  // it deletes itself
     part->Retain();
     return part;
   }
@@ -243,21 +251,40 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
     StatusOr<HttpAnswer> answer =
         status_.ok() ? Contain("write the answer", [this] { return Written(); }) : StatusOr<HttpAnswer>(status_);
     const std::shared_ptr<HttpCall> call = std::move(call_);
-    call->Answer(answer.ok() ? *std::move(answer) : EmbeddingsError(dialect_, answer.status()),
+    call->Answer(answer.ok() ? *std::move(answer) : TextError(endpoint_, answer.status()),
                  [self = shared_from_this()] {});
   }
 
   StatusOr<HttpAnswer> Written() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     size_t bytes = 0;
-    for (const std::string& vectors : vectors_) bytes += vectors.size();
+    for (const std::string& numbers : numbers_) bytes += numbers.size();
     const size_t width = bytes / sizeof(float) / static_cast<size_t>(request_.count);
-    if (request_.unit) {
-      for (std::string& vectors : vectors_) NormaliseVectors(width, vectors);
+    const int64_t most = calls_.limits.max_response_bytes;
+    StatusOr<std::string> text = std::string();
+    if (classifies()) {
+      const std::vector<std::string> labels = Labels(width);
+      const Scores scores = {.rows = numbers_, .labels = labels};
+      text = endpoint_ == TextEndpoint::kTeiRerank ? WriteRanks(request_, scores, most)
+                                                   : WritePredictions(request_, scores, most);
+    } else {
+      if (request_.unit) {
+        for (std::string& vectors : numbers_) NormaliseVectors(width, vectors);
+      }
+      const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = width, .tokens = tokens_};
+      text = WriteEmbeddings(endpoint_, request_, embeddings, most);
     }
-    const Embeddings embeddings = {.model = spec().name, .rows = vectors_, .width = width, .tokens = tokens_};
-    SWIZZLE_ASSIGN_OR_RETURN(std::string text,
-                             WriteEmbeddings(dialect_, request_, embeddings, calls_.limits.max_response_bytes));
-    return HttpAnswer{.body = {std::move(text)}};
+    SWIZZLE_RETURN_IF_ERROR(text.status());
+    return HttpAnswer{.body = {*std::move(text)}};
+  }
+
+  // As many as there are scores of a row, whatever a file of labels has.
+  std::vector<std::string> Labels(size_t width) const {
+    const auto scores = std::ranges::find(spec().outputs, output(), &TensorSpec::name);
+    std::vector<std::string> labels;
+    if (scores->labels != nullptr) labels = *scores->labels;
+    labels.resize(std::min(labels.size(), width));
+    while (labels.size() < width) labels.push_back(Concat("LABEL_", labels.size()));
+    return labels;
   }
 
   struct Running {
@@ -266,20 +293,19 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
   };
 
   InferCalls& calls_;
-  const EmbeddingsDialect dialect_;
-  const EmbeddingsRequest request_;
+  const TextEndpoint endpoint_;
+  const TextRequest request_;
   const std::shared_ptr<ServingModel> serving_;  // of all parts
-  const int64_t rows_of_part_;
-  std::vector<std::string_view> parts_;  // the texts of each, in request_
-  std::shared_ptr<HttpCall> call_;       // null once it is answered
+  const std::vector<Part> parts_;                // in request_
+  std::shared_ptr<HttpCall> call_;               // null once it is answered
   const CallUnderWay under_way_;
 
   Mutex mutex_;
-  int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and vectors
+  int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and numbers
   HeldBytes held_ ABSL_GUARDED_BY(mutex_);
   std::deque<size_t> waiting_ ABSL_GUARDED_BY(mutex_);         // parts
   std::map<size_t, Running> running_ ABSL_GUARDED_BY(mutex_);  // likewise
-  std::vector<std::string> vectors_ ABSL_GUARDED_BY(mutex_);   // by part
+  std::vector<std::string> numbers_ ABSL_GUARDED_BY(mutex_);   // by part: vectors or scores
   size_t at_once_ ABSL_GUARDED_BY(mutex_) = kMostAtOnce;
   Status status_ ABSL_GUARDED_BY(mutex_);
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -288,54 +314,58 @@ class EmbeddingsJob : public std::enable_shared_from_this<EmbeddingsJob> {
 };
 
 // What a client should try again, and what not, differs from a single inference's.
-void EmbeddingsPart::End(const Status& status) {
+void TextsPart::End(const Status& status) {
   Status its = status;
   const bool other_model = serving() == nullptr ? index_ > 0 && absl::IsNotFound(status) : serving() != job_->serving();
   if (other_model) {
-    its = MakeError(StatusCode::kUnavailable, "the model was replaced while texts were embedded; try again");
+    its = MakeError(StatusCode::kUnavailable, "the model was replaced while its texts were under way; try again");
   } else if (too_large()) {
     its = MakeError(StatusCode::kOutOfRange, std::string(status.message()));
   }
-  job_->PartEnded(index_, its, std::move(vectors_), tokens_);
+  if (const int64_t first = job_->FirstRowOf(index_); first > 0 && !its.ok()) {
+    its = MakeError(its.code(), std::string(its.message()), " (of the texts from number ", first, " on)");
+  }
+  job_->PartEnded(index_, its, std::move(numbers_), tokens_);
   Release();
 }
 
 void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std::shared_ptr<const HttpBody> body,
-                  EmbeddingsDialect dialect) {
+                  TextEndpoint endpoint) {
   const Status status = Contain("take the request", [&]() -> Status {
     const auto bytes = static_cast<int64_t>(body->size);
     HeldBytes held;
-    if (!held.Hold(calls.inflight, kEmbeddingsJsonMemory * bytes, calls.limits.max_inflight_bytes)) {
+    if (!held.Hold(calls.inflight, kTextJsonMemory * bytes, calls.limits.max_inflight_bytes)) {
       calls.refused.inflight_bytes.fetch_add(1, std::memory_order_relaxed);
       return MakeError(StatusCode::kResourceExhausted, "the server has no room for the texts now; try again later");
     }
-    StatusOr<EmbeddingsRequest> read = ReadEmbeddings(dialect, body->text());
+    StatusOr<TextRequest> read = ReadTextRequest(endpoint, body->text());
     body = nullptr;
     if (!read.ok()) calls.refused.malformed.fetch_add(1, std::memory_order_relaxed);
-    SWIZZLE_ASSIGN_OR_RETURN(EmbeddingsRequest request, std::move(read));
-    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving, ModelOf(calls, *call, request.model));
-    const auto job = std::make_shared<EmbeddingsJob>(calls, call, dialect, std::move(request), std::move(serving));
+    SWIZZLE_ASSIGN_OR_RETURN(TextRequest request, std::move(read));
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving,
+                             ModelForTexts(calls, *call, endpoint, request.model));
+    const auto job = std::make_shared<TextsJob>(calls, call, endpoint, std::move(request), std::move(serving));
     held.Clear();  // the job counts the texts itself
     SWIZZLE_RETURN_IF_ERROR(job->Check());
     job->Run();
     return absl::OkStatus();
   });
   if (absl::IsOutOfRange(status)) calls.refused.too_large.fetch_add(1, std::memory_order_relaxed);
-  if (!status.ok()) call->Answer(EmbeddingsError(dialect, status), nullptr);
+  if (!status.ok()) call->Answer(TextError(endpoint, status), nullptr);
 }
 
 }  // namespace
 
-void StartRestEmbeddings(InferCalls& calls, std::shared_ptr<HttpCall> call, EmbeddingsDialect dialect) {
+void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint) {
   const std::string_view encoding = call->head().Header("content-encoding");
   if (!encoding.empty() && encoding != "identity") {
     const std::string why = Concat("Content-Encoding ", QuotedName(encoding), " is not taken here; leave it out");
-    return call->Answer(EmbeddingsError(dialect, 415, why), nullptr);
+    return call->Answer(TextError(endpoint, 415, why), nullptr);
   }
   std::shared_ptr<const HttpBody> body = call->TakeBody();
-  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), dialect);
-  calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), dialect]() mutable {
-    ReadAndStart(calls, call, std::move(body), dialect);
+  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), endpoint);
+  calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), endpoint]() mutable {
+    ReadAndStart(calls, call, std::move(body), endpoint);
   });
 }
 
