@@ -73,11 +73,10 @@ int64_t NumberOf(const std::map<std::string, std::string>& properties, const cha
   return number;
 }
 
-const char* TypeNameOf(Precision precision) {
-  if (precision == Precision::kInt8) return "int8";
-  return TypeOf(precision) == DType::kFloat16    ? "float16"
-         : TypeOf(precision) == DType::kBFloat16 ? "bfloat16"
-                                                 : "float32";
+// As PyTorch calls it: "float32" of FP32, "bfloat16" of BF16.
+std::string TypeNameOf(Precision precision) {
+  const std::string_view name = DTypeName(TypeOf(precision));
+  return Concat(name.starts_with('B') ? "bfloat" : "float", name.substr(2));
 }
 
 // TEI's ModelType.
