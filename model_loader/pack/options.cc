@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kMaxBatch = 65536;
 constexpr double kMaxTuningSeconds = 3600.0;
 constexpr int kMaxSamples = 100000;
+constexpr int64_t kMaxTokens = 1 << 24;
 
 constexpr char kFooter[] =
     "MODEL is an ONNX file (.onnx), a packed file (.swz) or a checkpoint (.safetensors, or its folder).\n"
@@ -35,6 +36,7 @@ class Flags {
     AddPack();
     AddValidate();
     AddRun();
+    AddTokenize();
   }
 
   CLI::App& app() { return app_; }
@@ -312,6 +314,26 @@ class Flags {
     app->callback([this] { command_ = run_; });
   }
 
+  void AddTokenize() {
+    CLI::App* app = app_.add_subcommand("tokenize", "Shows the tokens that a model's tokeniser makes of texts.");
+    app->footer("Example: swizzle-pack tokenize all-MiniLM-L6-v2 'a cat on a mat'");
+    AddModel(app, "PATH", tokenize_.path,
+             "A folder with tokenizer.json, vocab.txt or a model of sentencepiece, or one of these files");
+    app->add_option("TEXT", tokenize_.texts, "Texts; without any, each line of the standard input is one")
+        ->type_name("");
+    app->add_option("--pair", tokenize_.pair, "A second text for each, as rerankers have pairs")->type_name("TEXT");
+    app->add_option("--max-tokens", tokenize_.max_tokens,
+                    "Cut off what is longer, special tokens included; 0: as the tokeniser's file says")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(int64_t{0}, kMaxTokens).description(""));
+    AddFormat(app);
+    app->callback([this] {
+      tokenize_.json = json();
+      command_ = tokenize_;
+    });
+  }
+
   CLI::App app_;
   std::string format_ = "text";
   std::string method_ = "magnitude";
@@ -325,6 +347,7 @@ class Flags {
   PackCommand pack_;
   ValidateCommand validate_;
   RunCommand run_;
+  TokenizeCommand tokenize_;
   std::optional<Command> command_;
 };
 
