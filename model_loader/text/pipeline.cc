@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr std::string_view kModules = "modules.json", kSettings = "sentence_bert_config.json";
-constexpr std::string_view kConfig = "config.json", kEmbedding = "embedding", kClassification = "classification";
+constexpr std::string_view kConfig = "config.json", kPrompts = "config_sentence_transformers.json";
 
 bool HasFile(const ModelFolder& folder, std::string_view location) {
   std::error_code ignored;
@@ -48,9 +48,11 @@ StatusOr<Pooling> PoolingOf(const Json& object, const std::string& location) {
   }
   if (modes.empty() || modes == std::vector<std::string>{"pooling_mode_mean_tokens"}) return Pooling::kMean;
   if (modes == std::vector<std::string>{"pooling_mode_cls_token"}) return Pooling::kFirst;
+  if (modes == std::vector<std::string>{"pooling_mode_lasttoken"}) return Pooling::kLast;
   std::string all;
   for (const std::string& mode : modes) all += Concat(all.empty() ? "" : " and ", mode);
-  return Unimplemented(location, ": ", all, " is not supported; pooling_mode_mean_tokens or pooling_mode_cls_token is");
+  return Unimplemented(location, ": ", all, " is not supported; one of pooling_mode_mean_tokens, ",
+                       "pooling_mode_cls_token and pooling_mode_lasttoken is");
 }
 
 struct Module {
@@ -74,20 +76,54 @@ StatusOr<std::vector<Module>> ModulesIn(const ModelFolder& folder) {
   return modules;
 }
 
-Status TakeModule(const ModelFolder& folder, const Module& module, Pipeline& pipeline) {
+Status TakeModule(const ModelFolder& folder, const Module& module, Pipeline& pipeline, bool& pools_prompts) {
   const std::string kind = module.type.substr(module.type.rfind('.') + 1);
   if (kind == "Transformer") return absl::OkStatus();
   if (kind == "Normalize") {
     pipeline.normalises = true;
     return absl::OkStatus();
   }
+  if (kind == "Dense") {
+    if (pipeline.normalises) return Unimplemented(kModules, ": a Dense module behind Normalize is not supported");
+    SWIZZLE_ASSIGN_OR_RETURN(DenseLayer layer, ReadDense(folder, module.path));
+    pipeline.dense.push_back(std::make_shared<const DenseLayer>(std::move(layer)));
+    return absl::OkStatus();
+  }
   if (kind != "Pooling") {
     return Unimplemented(kModules, ": module ", module.type,
-                         " is not supported; Transformer, Pooling and Normalize are");
+                         " is not supported; Transformer, Pooling, Dense and Normalize are");
   }
+  if (!pipeline.dense.empty()) return Unimplemented(kModules, ": a Dense module before Pooling is not supported");
   const std::string location = (std::filesystem::path(module.path) / "config.json").string();
   SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
   SWIZZLE_ASSIGN_OR_RETURN(pipeline.pooling, PoolingOf(object, location));
+  pools_prompts = !object.contains("include_prompt") || IsTrue(object, "include_prompt");
+  return absl::OkStatus();
+}
+
+// {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+Status TakePrompts(const ModelFolder& folder, bool pools_prompts, Pipeline& pipeline) {
+  const std::string location(kPrompts);
+  SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
+  if (const auto prompts = object.find("prompts"); prompts != object.end() && !prompts->is_null()) {
+    if (!prompts->is_object()) return InvalidArgument(location, ": its prompts are no object");
+    for (const auto& [name, prompt] : prompts->items()) {
+      if (!prompt.is_string()) return InvalidArgument(location, ": its prompt ", QuotedName(name), " is no string");
+      if (!pools_prompts && prompt != "") {
+        return Unimplemented(location, ": prompts whose tokens are left out of pooling (include_prompt is false) are ",
+                             "not supported");
+      }
+      pipeline.prompts[name] = prompt.get<std::string>();
+    }
+  }
+  const auto name = object.find("default_prompt_name");
+  if (name == object.end() || name->is_null()) return absl::OkStatus();
+  const auto found = name->is_string() ? pipeline.prompts.find(name->get<std::string>()) : pipeline.prompts.end();
+  if (found == pipeline.prompts.end()) {
+    return InvalidArgument(location, ": its default_prompt_name is ", QuotedName(name->dump()),
+                           ", and prompts have none of that name");
+  }
+  pipeline.default_prompt = found->second;
   return absl::OkStatus();
 }
 
@@ -138,14 +174,6 @@ Status TakeLabels(const ModelFolder& folder, Pipeline& pipeline) {
 
 }  // namespace
 
-std::string_view TextTaskName(TextTask task) { return task == TextTask::kEmbedding ? kEmbedding : kClassification; }
-
-std::optional<TextTask> TextTaskOf(std::string_view name) {
-  if (name == kEmbedding) return TextTask::kEmbedding;
-  if (name == kClassification) return TextTask::kClassification;
-  return std::nullopt;
-}
-
 StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task) {
   Pipeline pipeline;
   pipeline.task = task;
@@ -153,10 +181,12 @@ StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task) {
     if (HasFile(folder, kConfig)) SWIZZLE_RETURN_IF_ERROR(TakeLabels(folder, pipeline));
     return pipeline;
   }
+  bool pools_prompts = true;
   if (HasFile(folder, kModules)) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Module> modules, ModulesIn(folder));
-    for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline));
+    for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline, pools_prompts));
   }
+  if (HasFile(folder, kPrompts)) SWIZZLE_RETURN_IF_ERROR(TakePrompts(folder, pools_prompts, pipeline));
   if (HasFile(folder, kSettings)) SWIZZLE_RETURN_IF_ERROR(TakeSettings(folder, pipeline));
   return pipeline;
 }

@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
-#include "model_loader/text/pipeline.h"
+#include "model_loader/text/text_task.h"
 #include "proto/model_config.pb.h"
 #include "server/model/model.h"
 

@@ -12,7 +12,7 @@
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/planner.h"
-#include "model_loader/text/pipeline.h"
+#include "model_loader/text/text_task.h"
 #include "server/model/derived_spec.h"
 #include "server/model/text_files.h"
 

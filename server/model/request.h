@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class RequestBudget {
 
 // What a request says of its texts, of models that take any.
 struct TextOptions {
-  bool truncate = true;  // what is too long; else it is refused
+  bool truncate = true;                              // what is too long; else it is refused
+  std::optional<std::string> prompt = std::nullopt;  // the name of what stands before each; none: the model's default
 };
 
 // Move-only. Already validated against the model's specification.

@@ -142,9 +142,9 @@ class TextModel final : public Model {
     std::vector<TextTokens> tokens;
     std::string_view left(reinterpret_cast<const char*>(texts.bytes.data()), texts.bytes.size());
     while (!left.empty()) {
-      TextRow row{.text = TakeElement(left), .options = options};
+      TextRow row{.text = TakeElement(left)};
       if (pairs) row.pair = TakeElement(left);
-      StatusOr<TextTokens> its = rules_.encode(row);
+      StatusOr<TextTokens> its = rules_.encode(row, options);
       if (!its.ok()) {
         const std::string at = pairs ? Concat("pair ", tokens.size()) : Concat("element ", tokens.size());
         return Annotate(its.status(), Concat(at, " of input '", spec_.inputs[0].name, "' of model '", spec_.name, "'"));
@@ -226,6 +226,14 @@ void NormaliseVectors(size_t width, std::string& vectors) {
     const float norm = std::max(std::sqrt(squares), kLeastNorm);
     for (float& x : row) x /= norm;
   });
+}
+
+void CutVectors(size_t width, size_t kept, std::string& vectors) {
+  const size_t count = vectors.size() / (width * sizeof(float)), bytes = kept * sizeof(float);
+  for (size_t row = 0; row < count; ++row) {
+    std::memmove(vectors.data() + row * bytes, vectors.data() + row * width * sizeof(float), bytes);
+  }
+  vectors.resize(count * bytes);
 }
 
 void ScoreLogits(text::ScoreFunction function, size_t width, std::string& logits) {

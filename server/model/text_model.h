@@ -3,7 +3,7 @@
 //
 // ModelFacts::properties of such a model, beside the encoder's (model_facts.h):
 //   swizzle_text          "embedding" or "classification"
-//   swizzle_pooling       "mean" or "cls", of an embedding
+//   swizzle_pooling       "mean", "cls" or "last_token", of an embedding
 //   swizzle_normalised    "1": vectors have length 1
 //   swizzle_max_tokens    of a text or a pair, special ones included; longer ones are cut off, or refused
 #ifndef SWIZZLE_SERVER_MODEL_TEXT_MODEL_H_
@@ -28,7 +28,6 @@ namespace swizzle {
 struct TextRow {
   std::string_view text;
   std::optional<std::string_view> pair = std::nullopt;
-  TextOptions options = {};
 };
 
 // The same as it takes it: at least one token, special ones included.
@@ -37,7 +36,7 @@ struct TextTokens {
 };
 
 struct TextRules {
-  std::function<StatusOr<TextTokens>(const TextRow& row)> encode;  // thread-safe
+  std::function<StatusOr<TextTokens>(const TextRow& row, const TextOptions& options)> encode;  // thread-safe
   int64_t pad_id = 0;
   int64_t max_tokens = 0;  // of a row; for the metadata
   text::Pipeline pipeline = {};
@@ -55,6 +54,9 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
 
 // Gives each of the vectors, FP32 and `width` numbers long, length 1; zeros stay zeros.
 void NormaliseVectors(size_t width, std::string& vectors);
+
+// Leaves the first `kept` numbers of each, of models that were trained so that these are a vector, too (Matryoshka).
+void CutVectors(size_t width, size_t kept, std::string& vectors);
 
 // Makes scores of logits, likewise.
 void ScoreLogits(text::ScoreFunction function, size_t width, std::string& logits);

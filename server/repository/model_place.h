@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/base/status.h"
-#include "model_loader/text/pipeline.h"
+#include "model_loader/text/text_task.h"
 
 namespace swizzle {
 

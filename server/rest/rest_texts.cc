@@ -118,11 +118,11 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   Status Check() {
     SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfOutput(spec(), output()));
     const int64_t width = spec().outputs[index].dims.back();
-    if (request_.dimensions != 0 && request_.dimensions != width) {
+    if (request_.dimensions > width && width >= 0) {
       return InvalidArgument("model '", spec().name, "' gives vectors of ", width, " dimensions, and not of ",
                              request_.dimensions);
     }
-    if (request_.raw && serving_->model->facts()->properties.contains("swizzle_normalised")) {
+    if (request_.raw && normalises()) {
       return InvalidArgument("'normalize' must be true or left out: the vectors of model '", spec().name,
                              "' have length 1");
     }
@@ -167,6 +167,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
  private:
   const ModelSpec& spec() const { return serving_->model->spec(); }
   bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
+  bool normalises() const { return serving_->model->facts()->properties.contains("swizzle_normalised"); }
   std::string_view output() const {
     return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
   }
@@ -235,6 +236,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       for (const int64_t dim : spec().inputs[0].wire_dims()) input.add_shape(dim);
     }
     message.add_outputs()->set_name(std::string(output()));
+    if (request_.prompt) (*message.mutable_parameters())["swizzle_prompt"].set_string_param(*request_.prompt);
     if (!request_.truncate) (*message.mutable_parameters())["swizzle_truncate"].set_bool_param(false);
     message.add_raw_input_contents(TensorOf(request_, its));
     const grpc::Slice slice = SerializedSlice(message);
@@ -258,7 +260,11 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   StatusOr<HttpAnswer> Written() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     size_t bytes = 0;
     for (const std::string& numbers : numbers_) bytes += numbers.size();
-    const size_t width = bytes / sizeof(float) / static_cast<size_t>(request_.count);
+    const size_t row_bytes = bytes / static_cast<size_t>(request_.count), width = row_bytes / sizeof(float);
+    if (width == 0 || width * sizeof(float) * static_cast<size_t>(request_.count) != bytes) {
+      return MakeError(StatusCode::kInternal, "model '", spec().name, "' gave ", bytes, " bytes for ", request_.count,
+                       " texts");
+    }
     const int64_t most = calls_.limits.max_response_bytes;
     StatusOr<std::string> text = std::string();
     if (classifies()) {
@@ -267,10 +273,13 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       text = endpoint_ == TextEndpoint::kTeiRerank ? WriteRanks(request_, scores, most)
                                                    : WritePredictions(request_, scores, most);
     } else {
-      if (request_.unit) {
-        for (std::string& vectors : numbers_) NormaliseVectors(width, vectors);
+      const size_t kept = request_.dimensions > 0 ? std::min(width, static_cast<size_t>(request_.dimensions)) : width;
+      const bool cut = kept < width;
+      for (std::string& vectors : numbers_) {
+        if (cut) CutVectors(width, kept, vectors);
+        if (request_.unit || (cut && normalises())) NormaliseVectors(kept, vectors);
       }
-      const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = width, .tokens = tokens_};
+      const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = kept, .tokens = tokens_};
       text = WriteEmbeddings(endpoint_, request_, embeddings, most);
     }
     SWIZZLE_RETURN_IF_ERROR(text.status());

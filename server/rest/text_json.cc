@@ -151,12 +151,16 @@ class TextWalk {
     if (key_ == "truncation_direction") {
       const auto* const side = std::get_if<std::string_view>(&value);
       if (side == nullptr || (*side != "right" && *side != "Right")) return Wanted("\"right\" or left out");
-    } else if (key_ == "prompt_name") {
-      return Fail(InvalidArgument("'prompt_name' is not supported: put the prompt before each text"));
     }
     return true;
   }
   bool SetOfEmbed(const JsonScalar& value) {
+    if (key_ == "prompt_name") {
+      const auto* const name = std::get_if<std::string_view>(&value);
+      if (name == nullptr) return Wanted("a string");
+      request_.prompt = *name;
+      return true;
+    }
     if (key_ != "normalize") return SetOfTei(value);
     if (!SetTruth(value, request_.unit)) return false;
     request_.raw = !request_.unit;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
-#include "model_loader/text/pipeline.h"
+#include "model_loader/text/text_task.h"
 #include "server/http/http_call.h"
 
 namespace swizzle {
@@ -37,10 +37,11 @@ struct TextRequest {
   std::vector<bool> pairs = {};           // of /predict by row: whether it is two of the texts; else empty
   bool truncate = true;                   // texts that are too long; else they are refused
   // Of embeddings.
-  int64_t dimensions = 0;  // that each vector is to have; 0: as many as the model gives
-  bool base64 = false;     // vectors are to be base64 of FP32 in little-endian, as OpenAI's own client asks for them
-  bool unit = false;       // vectors are to have length 1, whether the model sees to that or not
-  bool raw = false;        // vectors are to be as the model has them before it may give them length 1
+  std::optional<std::string> prompt = {};  // the name of what stands before each text; none: the model's default
+  int64_t dimensions = 0;                  // that each vector is to have, its first ones; 0: as many as the model gives
+  bool base64 = false;  // vectors are to be base64 of FP32 in little-endian, as OpenAI's own client asks for them
+  bool unit = false;    // vectors are to have length 1, whether the model sees to that or not
+  bool raw = false;     // vectors are to be as the model has them before it may give them length 1
   // Of scores.
   bool raw_scores = false;   // the model's logits
   bool return_text = false;  // of /rerank: each text beside its score

@@ -71,6 +71,11 @@ Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Insta
         return InvalidArgument("parameter '", key, "' must be true or false");
       }
       (marks_final ? decoded.marks_final : decoded.request.text_options.truncate) = value.bool_param();
+    } else if (key == "swizzle_prompt") {
+      if (value.parameter_choice_case() != InferParameter::kStringParam) {
+        return InvalidArgument("parameter '", key, "' must be a string, the name of a prompt");
+      }
+      decoded.request.text_options.prompt = value.string_param();
     } else if (StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " is not known");
     }

@@ -5,8 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "tests/support/safetensors_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -55,6 +58,70 @@ TEST_F(TextPipelineTest, FollowsItsModules) {
   EXPECT_EQ(PoolingName(pipeline->pooling), "cls");
 }
 
+class DenseTest : public TextPipelineTest {
+ protected:
+  void WriteDense(const std::string& config, const TensorMap& tensors, bool normalises_before = false) {
+    const std::string dense = R"({"type": "sentence_transformers.models.Dense", "path": "2_Dense"})",
+                      normalize = R"({"type": "sentence_transformers.models.Normalize"})";
+    Write("modules.json",
+          normalises_before ? "[" + normalize + "," + dense + "]" : "[" + dense + "," + normalize + "]");
+    Write("2_Dense/config.json", config);
+    swizzle::testing::WriteBytes(folder_ / "2_Dense/model.safetensors", swizzle::testing::FormatSafetensors(tensors));
+  }
+
+  const Tensor weight_ = Tensor::Floats({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+               bias_ = Tensor::Floats({2}, std::vector<float>{7, 8});
+};
+
+TEST_F(DenseTest, IsReadWithItsTensors) {
+  WriteDense(R"({"in_features": 3, "activation_function": "torch.nn.modules.linear.Identity"})",
+             {{"linear.weight", weight_}, {"linear.bias", bias_}});
+  const auto pipeline = Read();
+  ASSERT_THAT(pipeline, IsOk());
+  EXPECT_TRUE(pipeline->normalises);
+  ASSERT_EQ(pipeline->dense.size(), 1u);
+  const DenseLayer& layer = *pipeline->dense[0];
+  EXPECT_EQ(layer.weight.shape, (Shape{3, 2}));
+  EXPECT_THAT(layer.weight.floats(), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_EQ(layer.bias, bias_);
+  EXPECT_EQ(layer.activation, "");
+  WriteDense("{}", {{"linear.weight", weight_}});
+  EXPECT_EQ(Read()->dense[0]->activation, "Tanh");
+  EXPECT_FALSE(Read()->dense[0]->bias.has_value());
+}
+
+TEST_F(DenseTest, SaysWhatIsWrong) {
+  WriteDense(R"({"activation_function": "torch.nn.modules.activation.GELU"})", {{"linear.weight", weight_}});
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "2_Dense/config.json: its activation_function is "));
+  WriteDense("{}", {{"linear.bias", bias_}});
+  EXPECT_THAT(Read(), IsError(StatusCode::kInvalidArgument, "it lacks the tensor 'linear.weight'"));
+  WriteDense("{}", {{"linear.weight", bias_}});
+  EXPECT_THAT(Read(), IsError(StatusCode::kInvalidArgument, "it must have 2 dimensions"));
+  WriteDense("{}", {{"linear.weight", weight_}, {"linear.bias", Tensor::Floats({1}, std::vector<float>{1})}});
+  EXPECT_THAT(Read(), IsError(StatusCode::kInvalidArgument, "linear.bias has 1 elements, and linear.weight 2 rows"));
+  WriteDense("{}", {{"linear.weight", weight_}}, /*normalises_before=*/true);
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "a Dense module behind Normalize is not supported"));
+}
+
+TEST_F(TextPipelineTest, PromptsHaveNames) {
+  Write("config_sentence_transformers.json",
+        R"({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"})");
+  const auto pipeline = Read();
+  ASSERT_THAT(pipeline, IsOk());
+  EXPECT_EQ(pipeline->prompts, (std::map<std::string, std::string>{{"query", "query: "}, {"document", ""}}));
+  EXPECT_EQ(pipeline->default_prompt, "query: ");
+  Write("config_sentence_transformers.json", R"({"prompts": {}, "default_prompt_name": null})");
+  EXPECT_EQ(Read()->default_prompt, "");
+  Write("config_sentence_transformers.json", R"({"prompts": {"a": "b"}, "default_prompt_name": "c"})");
+  EXPECT_THAT(Read(), IsError(StatusCode::kInvalidArgument, "prompts have none of that name"));
+  Write("config_sentence_transformers.json", R"({"prompts": {"a": 1}})");
+  EXPECT_THAT(Read(), IsError(StatusCode::kInvalidArgument, "its prompt 'a' is no string"));
+  Write("config_sentence_transformers.json", R"({"prompts": {"a": "b"}})");
+  Write("modules.json", R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+  Write("1_Pooling/config.json", R"({"include_prompt": false})");
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "include_prompt is false"));
+}
+
 TEST_F(TextPipelineTest, LabelsAreTheConfigurations) {
   const auto alone = Read(TextTask::kClassification);
   ASSERT_THAT(alone, IsOk());
@@ -93,9 +160,8 @@ TEST(TextTaskTest, HasAName) {
 }
 
 TEST_F(TextPipelineTest, RefusesByName) {
-  Write("modules.json", R"([{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}])");
-  EXPECT_THAT(Read(),
-              IsError(StatusCode::kUnimplemented, "module sentence_transformers.models.Dense is not supported"));
+  Write("modules.json", R"([{"type": "sentence_transformers.models.CNN", "path": "2_CNN"}])");
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "module sentence_transformers.models.CNN is not supported"));
   Write("modules.json", R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
   EXPECT_THAT(Read(), IsError(StatusCode::kNotFound, "1_Pooling/config.json"));
   Write("1_Pooling/config.json", R"({"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": true})");

@@ -30,7 +30,7 @@ using ::testing::FloatEq;
 using ::testing::FloatNear;
 
 // Each letter is a token, by its place in the alphabet, between 1 and 2; digits are none.
-StatusOr<TextTokens> Letters(const TextRow& row) {
+StatusOr<TextTokens> Letters(const TextRow& row, const TextOptions&) {
   TextTokens tokens;
   tokens.ids.push_back(1);
   for (const char letter : row.text) {
@@ -138,6 +138,17 @@ TEST(ScoreLogitsTest, ScoresAreTheFunctionOfLogits) {
               ElementsAre(FloatNear(0.268941f, 1e-6f), FloatNear(0.731059f, 1e-6f), FloatEq(1.0f), FloatEq(0.0f)));
 }
 
+TEST(CutVectorsTest, LeavesTheFirstNumbers) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  std::string bytes(numbers.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  CutVectors(3, 2, bytes);
+  std::vector<float> cut(4);
+  ASSERT_EQ(bytes.size(), cut.size() * sizeof(float));
+  std::memcpy(cut.data(), bytes.data(), bytes.size());
+  EXPECT_THAT(cut, ElementsAre(1, 2, 4, 5));
+}
+
 TEST_F(TextModelTest, ClassifiesTextsAndPairs) {
   const text::Pipeline pipeline = {.task = text::TextTask::kClassification};
   const auto spec = TextSpec(encoder_->spec(), pipeline);
@@ -147,8 +158,8 @@ TEST_F(TextModelTest, ClassifiesTextsAndPairs) {
   EXPECT_EQ(spec->outputs[0].name, "scores");
   EXPECT_EQ(spec->outputs[1].name, "logits");
   EXPECT_EQ(spec->outputs[0].labels->at(23), "LABEL_23");
-  const auto pairs = [](const TextRow& row) {
-    return Letters({row.pair ? std::string(row.text) + "z" + std::string(*row.pair) : std::string(row.text)});
+  const auto pairs = [](const TextRow& row, const TextOptions& options) {
+    return Letters({row.pair ? std::string(row.text) + "z" + std::string(*row.pair) : std::string(row.text)}, options);
   };
   const auto model = NewTextModel(*spec, encoder_, {.encode = pairs, .pipeline = pipeline});
   const auto run = [&](const std::vector<std::string>& texts, int64_t in_a_row) -> StatusOr<std::vector<std::string>> {

@@ -119,7 +119,7 @@ TEST(TextJsonTest, SaysWhatIsWrong) {
       {kOpenAiEmbeddings, R"({"input": "a", "dimensions": 1e300})", "'dimensions' must be"},
       {kTeiEmbed, R"({"inputs": "a", "truncate": 0})", "'truncate' must be true or false"},
       {kTeiEmbed, R"({"inputs": "a", "normalize": "yes"})", "'normalize' must be true or false"},
-      {kTeiEmbed, R"({"inputs": "a", "prompt_name": "query"})", "'prompt_name' is not supported"},
+      {kTeiEmbed, R"({"inputs": "a", "prompt_name": 1})", "'prompt_name' must be a string"},
       {kTeiEmbed, R"({"inputs": "a", "truncation_direction": "Left"})", "'truncation_direction' must be \"right\""},
       {kTeiEmbed, R"({"inputs": [["a", "b"]]})", "element 0 is neither"},
       {kTeiRerank, R"({"texts": ["a"]})", "must have 'query'"},
