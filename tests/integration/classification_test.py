@@ -10,6 +10,7 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 import make_encoders
+from python_module import needs_module, swizzle_engine
 from text_test import CHECKPOINT, WORDS, refusal, states_of, write_tokenizer
 
 CONFIG = 'parameters { key: "text" value { string_value: "classification" } }'
@@ -166,6 +167,21 @@ def test_an_onnx_classifier_scores_texts(start, repository):
         texts = [' '.join(words[i] for i in row[1:-1]) for row in rows]
         expected = numpy.array([each[0] for each in states_of(client, 'ids', rows, output=states)])
         numpy.testing.assert_allclose(classify(client, 'texts', texts, 'logits'), expected, atol=1e-4)
+
+
+@needs_module
+def test_python_takes_texts_and_pairs(tmp_path):
+    folder = write_classifier(tmp_path / 'texts', 3)
+    with swizzle_engine.Model(folder / 'model.safetensors', text='classification', threads=1) as model:
+        one = model('a cat')
+        assert one['scores'].shape == one['logits'].shape == (1, 3)
+        numpy.testing.assert_allclose(one['scores'], softmax(one['logits']), atol=1e-6)
+        three = model(['a cat', 'a dog', b'the mat'])['logits']
+        numpy.testing.assert_allclose(three[:1], one['logits'], atol=1e-6)
+        pairs = model.run({'text': [['a cat', 'a dog'], ['the mat', '']]}, ['logits'])['logits']
+        assert pairs.shape == (2, 3) and abs(pairs[0] - three[0]).max() > 1e-4
+        with pytest.raises(ValueError, match='3 texts in a row'):
+            model([['a', 'b', 'c']])
 
 
 @pytest.mark.parametrize('config, said', [

@@ -49,17 +49,26 @@ class Model:
         self.name: str = self._engine.name
         self.inputs: list[_engine.TensorInfo] = self._engine.inputs
         self.outputs: list[_engine.TensorInfo] = self._engine.outputs
+        self._texts = self.inputs[0].name if text and len(self.inputs[0].shape) == 2 else None
         _open.add(self)
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, numpy.ndarray]:
         """The outputs by name: all of them, or those that are asked for."""
-        return self._run(inputs if type(inputs) is dict else dict(inputs), outputs)
+        inputs = inputs if type(inputs) is dict else dict(inputs)
+        return self._run(inputs if self._texts is None else self._by_rows(inputs), outputs)
 
     def __call__(self, *arrays: Any, **inputs: Any) -> dict[str, numpy.ndarray]:
         """As run. Inputs without a name are the first ones, in the model's order."""
         if arrays:
             inputs = self._named(arrays, inputs)
-        return self._run(inputs)
+        return self._run(inputs if self._texts is None else self._by_rows(inputs))
+
+    def _by_rows(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Rows have a text each, or a pair of them; of a text alone, or a list of texts, each is a row."""
+        if self._texts not in inputs:
+            return inputs
+        texts = numpy.asarray(inputs[self._texts], dtype=object)
+        return inputs | {self._texts: texts.reshape(-1, 1) if texts.ndim < 2 else texts}
 
     def _named(self, arrays: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any]:
         if len(arrays) > len(self.inputs):
