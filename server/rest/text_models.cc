@@ -100,8 +100,13 @@ StatusOr<std::shared_ptr<ServingModel>> ModelForTexts(const InferCalls& calls, c
     const std::string else_what = TaskOf(endpoint) == text::TextTask::kEmbedding
                                       ? "say which in 'model' of a request to /v1/embeddings"
                                       : Concat("for ", PathOf(endpoint), " have a server serve one of them alone");
-    return OnlyOne(
-        calls, call, [&](const Model& model) { return Serves(model, endpoint); }, NeedOf(endpoint), else_what);
+    const auto fits = [endpoint](const Model& model) { return Serves(model, endpoint); };
+    if (endpoint == TextEndpoint::kTeiPredict) {  // a reranker answers where no classifier does
+      const auto has_labels = [&](const Model& model) { return fits(model) && !HasOneLabel(model.spec()); };
+      auto found = OnlyOne(calls, call, has_labels, NeedOf(endpoint), else_what);
+      if (!absl::IsNotFound(found.status())) return found;
+    }
+    return OnlyOne(calls, call, fits, NeedOf(endpoint), else_what);
   }
   SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving,
                            calls.Find(name, [&call] { return call.head().OnlyHeader("authorization"); }));

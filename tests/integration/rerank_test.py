@@ -148,6 +148,12 @@ def test_each_is_asked_what_it_does(start, repository, tmp_path, encoder):
     assert status == 404 and 'by one label' in answer['error']
     assert post(server, '/predict', {'inputs': 'a cat'})[0] == 200
     assert post(server, '/embed', {'inputs': 'a cat'})[0] == 200
+    repository.folder('reranker', write_classifier(tmp_path / 'reranker', 1))
+    repository.config('reranker', CONFIG)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    assert post(server, '/rerank', {'query': 'a cat', 'texts': ['a dog']})[0] == 200
+    status, answer = post(server, '/predict', {'inputs': 'a cat'})
+    assert status == 200 and {its['label'] for its in answer} == set(LABELS.values())
     status, answer = post(server, '/v1/embeddings', {'input': 'a cat', 'model': 'classifier'})
     assert status == 400 and "'classifier' takes texts, but is none that gives vectors" in answer['error']['message']
 
