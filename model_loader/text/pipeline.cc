@@ -109,7 +109,7 @@ Status TakePrompts(const ModelFolder& folder, bool pools_prompts, Pipeline& pipe
     if (!prompts->is_object()) return InvalidArgument(location, ": its prompts are no object");
     for (const auto& [name, prompt] : prompts->items()) {
       if (!prompt.is_string()) return InvalidArgument(location, ": its prompt ", QuotedName(name), " is no string");
-      if (!pools_prompts && prompt != "") {
+      if (!pools_prompts && !prompt.get_ref<const std::string&>().empty()) {
         return Unimplemented(location, ": prompts whose tokens are left out of pooling (include_prompt is false) are ",
                              "not supported");
       }

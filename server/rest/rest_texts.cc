@@ -74,8 +74,8 @@ class TextsJob;
 class TextsPart final : public HttpInfer {
  public:
   TextsPart(InferCalls& calls, std::shared_ptr<TextsJob> job, std::shared_ptr<HttpCall> call, size_t index,
-            grpc::ByteBuffer bytes)
-      : HttpInfer(calls, std::move(call), std::move(bytes)), job_(std::move(job)), index_(index) {}
+            const grpc::ByteBuffer& bytes)
+      : HttpInfer(calls, std::move(call), bytes), job_(std::move(job)), index_(index) {}
 
  private:
   void Answer(inference::ModelInferResponse& response, std::unique_ptr<HeldOfAll>) override {
@@ -205,7 +205,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       const MutexLock lock(mutex_);
       if (answered_) return;
       if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
-        StatusOr<TextsPart*> made = Contain("take the texts", [this] { return NextPart(); });
+        StatusOr<TextsPart*> made =
+            Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
         status_ = made.status();
         if (made.ok()) part = *made;
       }
