@@ -33,7 +33,7 @@ struct Terminal {
 };
 
 struct ServeOptions {
-  std::vector<std::string> models;  // PATH[,name=NAME][,text=embedding]
+  std::vector<std::string> models;  // PATH[,name=NAME][,text=TASK]
   std::string host = "127.0.0.1";
   int http_port = -1, grpc_port = -1, metrics_port = -1;  // 0: a free one; -1: the usual one, or a free one
   std::vector<std::string> server_flags;                  // others of swizzle-server

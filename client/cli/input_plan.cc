@@ -86,7 +86,8 @@ absl::StatusOr<Shape> ChosenShape(const ModelMetadata& metadata, const TensorMet
   }
   for (int64_t& dimension : shape) {
     if (dimension >= 0) continue;
-    dimension = TakesTokens(metadata, plan) ? TokensOf(metadata, options) : options.free;
+    const bool is_text = plan.values == InputPlan::Values::kTexts;  // one a row
+    dimension = is_text ? 1 : TakesTokens(metadata, plan) ? TokensOf(metadata, options) : options.free;
     if (dimension > 0) continue;
     return Misfit(input,
                   absl::StrCat("of which a dimension is free; give --shape ", input.name, ":",

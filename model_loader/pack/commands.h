@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <istream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -31,6 +33,7 @@ struct Terminal {
   std::ostream& err;
   bool show_progress = false;
   std::function<bool(std::string_view line)> hear = nullptr;  // false ends the command, with CANCELLED
+  std::istream* in = nullptr;                                 // null: nothing comes
 };
 
 // Prints what a plan for `model` on this machine looks like: per layer its weight, its kernel and the times of all
@@ -108,6 +111,15 @@ struct RunCommand {
   std::string device = "cpu";
 };
 
+// Prints what the tokeniser in `path`, a folder or one of a tokeniser's files, makes of each text.
+struct TokenizeCommand {
+  std::filesystem::path path;
+  std::vector<std::string> texts;   // none: the lines of the terminal's input
+  std::optional<std::string> pair;  // the second text of each
+  int64_t max_tokens = 0;           // what is longer is cut off; 0: as the tokeniser's file says
+  bool json = false;
+};
+
 // What is printed of a model, and the page.
 struct Inspection {
   std::string text;  // or JSON
@@ -117,7 +129,8 @@ struct Inspection {
 // to, in place of the command's file; null: there is none.
 StatusOr<Inspection> Inspect(const InspectCommand& command, bool with_page, TuningCache* known, Terminal& terminal);
 
-using Command = std::variant<InspectCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand, RunCommand>;
+using Command = std::variant<InspectCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand, RunCommand,
+                             TokenizeCommand>;
 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal);
@@ -125,6 +138,7 @@ StatusOr<Outcome> Execute(const QuantizeCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const ValidateCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const TokenizeCommand& command, Terminal& terminal);
 
 // The command line `argv`, from parsing to the exit code.
 int RunTool(int argc, const char* const* argv, Terminal& terminal);

@@ -2,98 +2,25 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <string>
 
-#include "absl/strings/numbers.h"
-#include "kernels/cpu/runtime/available_cpus.h"
 #include "kernels/devices.h"
-#include "kernels/format/format_row.h"
+#include "model_loader/pack/option_checks.h"
 #include "model_loader/plan/choose/plan_options.h"
 
 namespace swizzle::pack {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 constexpr int64_t kMaxBatch = 65536;
 constexpr double kMaxTuningSeconds = 3600.0;
 constexpr int kMaxSamples = 100000;
+constexpr int64_t kMaxTokens = 1 << 24;
 
 constexpr char kFooter[] =
     "MODEL is an ONNX file (.onnx), a packed file (.swz) or a checkpoint (.safetensors, or its folder).\n"
     "Exit codes: 0 done, 1 a check failed, 2 the command line or a file is wrong.\n"
     "`swizzle-pack COMMAND --help` shows a command's flags and an example.";
-
-// CLI11's convention for checks: empty for a good value, else what is wrong with it.
-std::string CheckPackedEnding(const std::string& file) {
-  return std::filesystem::path(file).extension() == ".swz" ? "" : "'" + file + "' does not end in .swz";
-}
-
-std::string CheckModelEnding(const std::string& file) {
-  const auto ending = std::filesystem::path(file).extension();
-  return ending == ".swz" || ending == ".onnx" ? "" : "'" + file + "' ends in neither .onnx nor .swz";
-}
-
-std::string CheckPageEnding(const std::string& file) {
-  return std::filesystem::path(file).extension() == ".html" ? "" : "'" + file + "' does not end in .html";
-}
-
-// CLI11's own check prints the largest double, in 309 digits, as the end of the range. The number is parsed after it.
-std::string IsNotNegative(const std::string& number) {
-  double value = 0;
-  if (!absl::SimpleAtod(number, &value)) return "";
-  return !std::isfinite(value) ? number + " is not finite" : value >= 0 ? "" : number + " is less than 0";
-}
-
-// Threads wait for each other by spinning: more of them than processors took a hundred times as long.
-std::string AtMostProcessors(std::string& threads) {
-  int count = 0;
-  if (!absl::SimpleAtoi(threads, &count) || count < 0 || count > kMaxThreads) {
-    return threads + " is no number from 0 to " + std::to_string(kMaxThreads);
-  }
-  threads = std::to_string(std::min(count, AffinityCpus()));
-  return "";
-}
-
-std::string PrecisionNames() {
-  std::string names;
-  for (const Precision precision : kPrecisions) names += Concat(names.empty() ? "" : ", ", PrecisionName(precision));
-  return names;
-}
-
-std::string CheckPrecision(const std::string& text) {
-  return PrecisionFromName(text) ? "" : "'" + text + "' is none of " + PrecisionNames();
-}
-
-std::string CheckGroupLimit(const std::string& text) {
-  if (GroupLimitFromText(text)) return "";
-  return "'" + text + "' is not N:M with 1 <= N < M <= " + std::to_string(GroupLimit::kMostM);
-}
-
-std::string CheckPart(const std::string& text) {
-  double part = 0;
-  if (absl::SimpleAtod(text, &part) && part >= 0.0 && part <= 1.0) return "";
-  return "'" + text + "' is not from 0 to 1; of 90 % it is 0.9";
-}
-
-// What `pack --format` takes: the formats of weights that leave zeros out, and "auto".
-struct FormatChoices {
-  std::vector<std::string> names;
-  std::string help;  // "csr, shfl-bw where 16 rows or more share columns"
-};
-
-FormatChoices FormatsOfWeights() {
-  FormatChoices choices;
-  for (const FormatRow& row : FormatRows()) {
-    if (!row.traits.sparse || !row.traits.has_values) continue;
-    choices.names.emplace_back(row.traits.name);
-    choices.help += Concat(choices.help.empty() ? "" : ", ", row.traits.name, row.traits.suits.empty() ? "" : " ",
-                           row.traits.suits);
-  }
-  choices.names.emplace_back("auto");
-  return choices;
-}
 
 // The flags of all commands, and what was asked for once they are parsed.
 class Flags {
@@ -109,6 +36,7 @@ class Flags {
     AddPack();
     AddValidate();
     AddRun();
+    AddTokenize();
   }
 
   CLI::App& app() { return app_; }
@@ -386,6 +314,26 @@ class Flags {
     app->callback([this] { command_ = run_; });
   }
 
+  void AddTokenize() {
+    CLI::App* app = app_.add_subcommand("tokenize", "Shows the tokens that a model's tokeniser makes of texts.");
+    app->footer("Example: swizzle-pack tokenize all-MiniLM-L6-v2 'a cat on a mat'");
+    AddModel(app, "PATH", tokenize_.path,
+             "A folder with tokenizer.json, vocab.txt or a model of sentencepiece, or one of these files");
+    app->add_option("TEXT", tokenize_.texts, "Texts; without any, each line of the standard input is one")
+        ->type_name("");
+    app->add_option("--pair", tokenize_.pair, "A second text for each, as rerankers have pairs")->type_name("TEXT");
+    app->add_option("--max-tokens", tokenize_.max_tokens,
+                    "Cut off what is longer, special tokens included; 0: as the tokeniser's file says")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(int64_t{0}, kMaxTokens).description(""));
+    AddFormat(app);
+    app->callback([this] {
+      tokenize_.json = json();
+      command_ = tokenize_;
+    });
+  }
+
   CLI::App app_;
   std::string format_ = "text";
   std::string method_ = "magnitude";
@@ -399,6 +347,7 @@ class Flags {
   PackCommand pack_;
   ValidateCommand validate_;
   RunCommand run_;
+  TokenizeCommand tokenize_;
   std::optional<Command> command_;
 };
 

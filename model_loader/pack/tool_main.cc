@@ -11,7 +11,7 @@ namespace swizzle::pack {
 
 int ToolMain(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error of the write, which says so
-  Terminal terminal{std::cout, std::cerr, isatty(STDERR_FILENO) == 1};
+  Terminal terminal{.out = std::cout, .err = std::cerr, .show_progress = isatty(STDERR_FILENO) == 1, .in = &std::cin};
   return RunTool(argc, argv, terminal);
 }
 

@@ -88,19 +88,37 @@ struct Kind {
   std::string_view type;        // model_type
   std::string_view class_name;  // what architectures begin with, before "Model" and "For..."
   BertFamily family;
+  BertClassifier classifier;
   int64_t hidden_size = 768, heads = 12, layers = 12;
   int64_t pad_token_id = 0;
   int64_t embedding_size = 0;  // 0: hidden_size, and no field tells another
 };
 constexpr auto kKinds = std::to_array<Kind>({
-    {.type = "bert", .class_name = "Bert", .family = BertFamily::kBert},
-    {.type = "roberta", .class_name = "Roberta", .family = BertFamily::kRoberta, .pad_token_id = 1},
-    {.type = "xlm-roberta", .class_name = "XLMRoberta", .family = BertFamily::kRoberta, .pad_token_id = 1},
-    {.type = "camembert", .class_name = "Camembert", .family = BertFamily::kRoberta, .pad_token_id = 1},
-    {.type = "distilbert", .class_name = "DistilBert", .family = BertFamily::kDistilBert, .layers = 6},
+    {.type = "bert", .class_name = "Bert", .family = BertFamily::kBert, .classifier = BertClassifier::kPooler},
+    {.type = "roberta",
+     .class_name = "Roberta",
+     .family = BertFamily::kRoberta,
+     .classifier = BertClassifier::kTanh,
+     .pad_token_id = 1},
+    {.type = "xlm-roberta",
+     .class_name = "XLMRoberta",
+     .family = BertFamily::kRoberta,
+     .classifier = BertClassifier::kTanh,
+     .pad_token_id = 1},
+    {.type = "camembert",
+     .class_name = "Camembert",
+     .family = BertFamily::kRoberta,
+     .classifier = BertClassifier::kTanh,
+     .pad_token_id = 1},
+    {.type = "distilbert",
+     .class_name = "DistilBert",
+     .family = BertFamily::kDistilBert,
+     .classifier = BertClassifier::kRelu,
+     .layers = 6},
     {.type = "electra",
      .class_name = "Electra",
      .family = BertFamily::kBert,
+     .classifier = BertClassifier::kGelu,
      .hidden_size = 256,
      .heads = 4,
      .embedding_size = 128},
@@ -149,6 +167,11 @@ StatusOr<const Kind*> ReadKind(const Fields& fields, std::string_view type_of_te
   return Unimplemented("its ", said, "; supported are ", types, ": export the model to ONNX");
 }
 
+bool Classifies(const Fields& fields) {
+  const std::vector<std::string> architectures = fields.Texts("architectures");
+  return !architectures.empty() && architectures[0].ends_with("ForSequenceClassification");
+}
+
 // By the names that transformers knows, all of them but those that have weights of their own.
 constexpr auto kActivations = std::to_array<std::pair<std::string_view, BertActivation>>({
     {"gelu", BertActivation::kGelu},
@@ -190,6 +213,7 @@ StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view t
   BertConfig bert;
   SWIZZLE_ASSIGN_OR_RETURN(const Kind* const kind, ReadKind(fields, type_of_tensors));
   bert.family = kind->family;
+  if (Classifies(fields)) bert.classifier = kind->classifier;
   const bool distil = bert.family == BertFamily::kDistilBert;
   const char* const heads = distil && fields.Has("n_heads") ? "n_heads" : "num_attention_heads";
   const auto whole = [&](const char* name, const char* of_distil, int64_t absent, int64_t most) {

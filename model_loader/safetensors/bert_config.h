@@ -30,8 +30,18 @@ enum class BertActivation {
   kLinear,
 };
 
+// What stands between an encoder and the scores of labels, where architectures says ...ForSequenceClassification.
+enum class BertClassifier {
+  kNone,    // they say something else, or nothing
+  kPooler,  // BERT: a linear layer on the pooler
+  kTanh,    // RoBERTa and its kin: of the first token a linear layer, tanh, a linear layer
+  kGelu,    // ELECTRA: likewise with GELU
+  kRelu,    // DistilBERT: likewise with ReLU
+};
+
 struct BertConfig {
   BertFamily family = BertFamily::kBert;
+  BertClassifier classifier = BertClassifier::kNone;
   int64_t hidden_size = 0;
   int64_t embedding_size = 0;       // of the tables; where it is not hidden_size, a linear layer stands between
   int64_t num_attention_heads = 0;  // of a layer that no head was pruned from

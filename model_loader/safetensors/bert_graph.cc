@@ -57,7 +57,13 @@ class BertGraphBuilder {
       SWIZZLE_ASSIGN_OR_RETURN(hidden, AddLayer(Concat("encoder.layer.", layer), hidden));
     }
     Output("last_hidden_state", hidden, {-1, -1, config_.hidden_size});
-    if (weights_.Has("pooler.dense.weight")) SWIZZLE_RETURN_IF_ERROR(AddPooler(hidden));
+    int pooled = kNoValue;
+    if (weights_.Has("pooler.dense.weight")) {
+      SWIZZLE_ASSIGN_OR_RETURN(pooled, AddPooler(hidden));
+    }
+    if (weights_.Has("classifier.weight") || weights_.Has("classifier.out_proj.weight")) {
+      SWIZZLE_RETURN_IF_ERROR(AddClassifier(hidden, pooled));
+    }
     SWIZZLE_RETURN_IF_ERROR(weights_.CheckAllTaken());
     return std::move(graph_);
   }
@@ -331,13 +337,44 @@ class BertGraphBuilder {
     return AddLayerNorm(name + ".output.LayerNorm", Add(name + ".output.residual", "Add", {outer.value, x}), hidden);
   }
 
-  // Of the first token.
-  Status AddPooler(int hidden_state) {
-    const int64_t hidden = config_.hidden_size, kFirst = 0;
-    const int first = graph_.AddConstant("pooler.first", Tensor::Int64s({}, std::span(&kFirst, 1)));
-    const int token = Add("pooler", "Gather", {hidden_state, first}, {{"axis", int64_t{1}}});
+  int AddFirstToken(const std::string& name, int hidden_state) {
+    const int64_t kFirst = 0;
+    const int first = graph_.AddConstant(name + ".first", Tensor::Int64s({}, std::span(&kFirst, 1)));
+    return Add(name, "Gather", {hidden_state, first}, {{"axis", int64_t{1}}});
+  }
+
+  StatusOr<int> AddPooler(int hidden_state) {
+    const int64_t hidden = config_.hidden_size;
+    const int token = AddFirstToken("pooler", hidden_state);
     SWIZZLE_ASSIGN_OR_RETURN(const Linear dense, AddLinear("pooler.dense", token, hidden, hidden));
-    Output("pooler_output", Add("pooler", "Tanh", {dense.value}), {-1, hidden});
+    const int pooled = Add("pooler", "Tanh", {dense.value});
+    Output("pooler_output", pooled, {-1, hidden});
+    return pooled;
+  }
+
+  // What the scores of labels are made of: `pooled`, or what the classifier itself makes of the first token.
+  StatusOr<Linear> AddClassifierInput(int hidden_state, int pooled) {
+    const int64_t hidden = config_.hidden_size;
+    if (config_.classifier == BertClassifier::kPooler) {
+      if (pooled == kNoValue) return InvalidArgument("the checkpoint lacks the tensor 'pooler.dense.weight'");
+      return Linear{pooled, hidden};
+    }
+    const bool is_distil = config_.classifier == BertClassifier::kRelu;
+    const int token = AddFirstToken("classifier", hidden_state);
+    SWIZZLE_ASSIGN_OR_RETURN(Linear dense,
+                             AddLinear(is_distil ? "pre_classifier" : "classifier.dense", token, hidden, -1));
+    dense.value = config_.classifier == BertClassifier::kGelu
+                      ? AddGelu("classifier.activation", dense.value, /*by_tanh=*/false)
+                      : Add("classifier.activation", is_distil ? "Relu" : "Tanh", {dense.value});
+    return dense;
+  }
+
+  Status AddClassifier(int hidden_state, int pooled) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Linear input, AddClassifierInput(hidden_state, pooled));
+    const bool projects = config_.classifier == BertClassifier::kTanh || config_.classifier == BertClassifier::kGelu;
+    const char* const name = projects ? "classifier.out_proj" : "classifier";
+    SWIZZLE_ASSIGN_OR_RETURN(const Linear scores, AddLinear(name, input.value, input.outputs, -1));
+    Output("logits", scores.value, {-1, scores.outputs});
     return {};
   }
 

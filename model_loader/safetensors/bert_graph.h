@@ -2,9 +2,10 @@
 // for it: one form for the passes, the optimised plan and the interpreter, wherever a model came from.
 //
 // Opset 17. Inputs: input_ids, attention_mask and, where BERT has them, token_type_ids, all INT64 [batch, sequence].
-// Outputs: last_hidden_state FP32 [batch, sequence, hidden] and, where its weights are there, pooler_output FP32
-// [batch, hidden]. Both dimensions are free. A linear layer is MatMul with a weight [in, out], then Add; attention is
-// MatMul, Div, Add of the mask (0, or the lowest float), Softmax, MatMul; GELU is written out with Erf or Tanh.
+// Outputs: last_hidden_state FP32 [batch, sequence, hidden] and, where their weights are there, pooler_output FP32
+// [batch, hidden] and a classifier's logits FP32 [batch, labels]. Batch and sequence are free. A linear layer is MatMul
+// with a weight [in, out], then Add; attention is MatMul, Div, Add of the mask (0, or the lowest float), Softmax,
+// MatMul; GELU is written out with Erf or Tanh.
 //
 // Layers of whole numbers are spelled as ONNX Runtime's quantiser spells them. Where what they read is quantised by
 // scale, QuantizeLinear and DequantizeLinear stand before the MatMul, and DequantizeLinear behind its weight. Where
@@ -21,10 +22,10 @@
 
 namespace swizzle {
 
-// Layers may be pruned by heads and rows: their sizes are those of their tensors. Heads for tasks (classifiers and the
-// like) are left out. INVALID_ARGUMENT, naming the tensor, if one is missing, has another shape than those around it
-// demand, or is of the encoder but not read by it; UNIMPLEMENTED if its type is not supported, or a layer has lost all
-// its heads or rows.
+// Layers may be pruned by heads and rows: their sizes are those of their tensors. Heads for tasks other
+// than classifying sequences are left out. INVALID_ARGUMENT, naming the tensor, if one is missing, has another shape
+// than those around it demand, or is of the encoder but not read by it; UNIMPLEMENTED if its type is not supported, or
+// a layer has lost all its heads or rows.
 StatusOr<Graph> BuildBertGraph(const BertConfig& config, CheckpointWeights weights);
 
 }  // namespace swizzle

@@ -45,8 +45,8 @@ Status CheckConfig(std::string_view config) {
 
 StatusOr<Graph> MakeGraph(const Encoder& encoder, const Compression& compression, TensorMap tensors,
                           const CheckpointOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights, CheckpointWeights::From(encoder.config.family, encoder.prefix,
-                                                                              compression, std::move(tensors)));
+  SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights,
+                           CheckpointWeights::From(encoder.config, encoder.prefix, compression, std::move(tensors)));
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(encoder.config, std::move(weights)));
   if (options.revise) SWIZZLE_RETURN_IF_ERROR(options.revise(graph));
   for (const Node& node : graph.nodes) {

@@ -8,12 +8,13 @@
 
 namespace swizzle {
 
-StatusOr<CheckpointWeights> CheckpointWeights::From(BertFamily family, std::string_view prefix,
+StatusOr<CheckpointWeights> CheckpointWeights::From(const BertConfig& config, std::string_view prefix,
                                                     const Compression& compression, TensorMap tensors) {
   CheckpointWeights weights(compression);
   while (!tensors.empty()) {
     auto node = tensors.extract(tensors.begin());
-    const std::string name = CanonicalName(family, prefix, node.key());
+    std::string name = CanonicalName(config.family, prefix, node.key());
+    if (name.empty() && config.classifier != BertClassifier::kNone) name = ClassifierName(prefix, node.key());
     if (name.empty()) continue;
     if (!weights.tensors_.emplace(name, std::move(node.mapped())).second) {
       return InvalidArgument("the checkpoint has the tensor '", name, "' twice, under two prefixes");

@@ -84,4 +84,13 @@ std::string CanonicalName(BertFamily family, std::string_view prefix, std::strin
   return is_within && is_other ? canonical : "";
 }
 
+std::string ClassifierName(std::string_view prefix, std::string_view name) {
+  if (prefix.ends_with('.')) prefix.remove_suffix(1);
+  const std::string_view wrapper = prefix.substr(0, prefix.rfind('.') + 1);  // "module." of "module.bert"
+  if (!name.starts_with(wrapper)) return "";
+  name.remove_prefix(wrapper.size());
+  const bool is_its = name.starts_with("classifier.") || name.starts_with("pre_classifier.");
+  return is_its ? std::string(name) : "";
+}
+
 }  // namespace swizzle

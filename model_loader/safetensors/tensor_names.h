@@ -29,6 +29,10 @@ std::string TypeByNames(const TensorMap& tensors, std::string_view prefix);
 // Takes off `prefix`, and translates DistilBERT's names and the old ones of LayerNorm (gamma, beta).
 std::string CanonicalName(BertFamily family, std::string_view prefix, std::string_view name);
 
+// One weight of a classifier beside the encoder, without what wraps both: "classifier.out_proj.weight" or
+// "pre_classifier.bias". Empty for other tensors.
+std::string ClassifierName(std::string_view prefix, std::string_view name);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_MODEL_LOADER_SAFETENSORS_TENSOR_NAMES_H_

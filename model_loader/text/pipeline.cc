@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/strict_json.h"
 
 namespace swizzle::text {
@@ -15,6 +17,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 constexpr std::string_view kModules = "modules.json", kSettings = "sentence_bert_config.json";
+constexpr std::string_view kConfig = "config.json", kPrompts = "config_sentence_transformers.json";
 
 bool HasFile(const ModelFolder& folder, std::string_view location) {
   std::error_code ignored;
@@ -45,9 +48,11 @@ StatusOr<Pooling> PoolingOf(const Json& object, const std::string& location) {
   }
   if (modes.empty() || modes == std::vector<std::string>{"pooling_mode_mean_tokens"}) return Pooling::kMean;
   if (modes == std::vector<std::string>{"pooling_mode_cls_token"}) return Pooling::kFirst;
+  if (modes == std::vector<std::string>{"pooling_mode_lasttoken"}) return Pooling::kLast;
   std::string all;
   for (const std::string& mode : modes) all += Concat(all.empty() ? "" : " and ", mode);
-  return Unimplemented(location, ": ", all, " is not supported; pooling_mode_mean_tokens or pooling_mode_cls_token is");
+  return Unimplemented(location, ": ", all, " is not supported; one of pooling_mode_mean_tokens, ",
+                       "pooling_mode_cls_token and pooling_mode_lasttoken is");
 }
 
 struct Module {
@@ -71,20 +76,54 @@ StatusOr<std::vector<Module>> ModulesIn(const ModelFolder& folder) {
   return modules;
 }
 
-Status TakeModule(const ModelFolder& folder, const Module& module, Pipeline& pipeline) {
+Status TakeModule(const ModelFolder& folder, const Module& module, Pipeline& pipeline, bool& pools_prompts) {
   const std::string kind = module.type.substr(module.type.rfind('.') + 1);
   if (kind == "Transformer") return absl::OkStatus();
   if (kind == "Normalize") {
     pipeline.normalises = true;
     return absl::OkStatus();
   }
+  if (kind == "Dense") {
+    if (pipeline.normalises) return Unimplemented(kModules, ": a Dense module behind Normalize is not supported");
+    SWIZZLE_ASSIGN_OR_RETURN(DenseLayer layer, ReadDense(folder, module.path));
+    pipeline.dense.push_back(std::make_shared<const DenseLayer>(std::move(layer)));
+    return absl::OkStatus();
+  }
   if (kind != "Pooling") {
     return Unimplemented(kModules, ": module ", module.type,
-                         " is not supported; Transformer, Pooling and Normalize are");
+                         " is not supported; Transformer, Pooling, Dense and Normalize are");
   }
+  if (!pipeline.dense.empty()) return Unimplemented(kModules, ": a Dense module before Pooling is not supported");
   const std::string location = (std::filesystem::path(module.path) / "config.json").string();
   SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
   SWIZZLE_ASSIGN_OR_RETURN(pipeline.pooling, PoolingOf(object, location));
+  pools_prompts = !object.contains("include_prompt") || IsTrue(object, "include_prompt");
+  return absl::OkStatus();
+}
+
+// {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+Status TakePrompts(const ModelFolder& folder, bool pools_prompts, Pipeline& pipeline) {
+  const std::string location(kPrompts);
+  SWIZZLE_ASSIGN_OR_RETURN(const Json object, ObjectIn(folder, location));
+  if (const auto prompts = object.find("prompts"); prompts != object.end() && !prompts->is_null()) {
+    if (!prompts->is_object()) return InvalidArgument(location, ": its prompts are no object");
+    for (const auto& [name, prompt] : prompts->items()) {
+      if (!prompt.is_string()) return InvalidArgument(location, ": its prompt ", QuotedName(name), " is no string");
+      if (!pools_prompts && !prompt.get_ref<const std::string&>().empty()) {
+        return Unimplemented(location, ": prompts whose tokens are left out of pooling (include_prompt is false) are ",
+                             "not supported");
+      }
+      pipeline.prompts[name] = prompt.get<std::string>();
+    }
+  }
+  const auto name = object.find("default_prompt_name");
+  if (name == object.end() || name->is_null()) return absl::OkStatus();
+  const auto found = name->is_string() ? pipeline.prompts.find(name->get<std::string>()) : pipeline.prompts.end();
+  if (found == pipeline.prompts.end()) {
+    return InvalidArgument(location, ": its default_prompt_name is ", QuotedName(name->dump()),
+                           ", and prompts have none of that name");
+  }
+  pipeline.default_prompt = found->second;
   return absl::OkStatus();
 }
 
@@ -101,14 +140,53 @@ Status TakeSettings(const ModelFolder& folder, Pipeline& pipeline) {
   return Unimplemented(location, ": do_lower_case is not supported; have the tokeniser's own files say it");
 }
 
+// {"0": "no", "1": "yes"}, whose keys are all the numbers up to the largest.
+StatusOr<std::vector<std::string>> LabelsIn(const Json& config) {
+  const auto found = config.find("id2label");
+  if (found == config.end() || found->is_null()) return std::vector<std::string>();
+  std::vector<std::string> labels;
+  const auto wrong = [](const std::string& why) { return InvalidArgument(kConfig, ": its id2label ", why); };
+  if (!found->is_object()) return wrong("is no object");
+  for (size_t i = 0; i < found->size(); ++i) {
+    const auto label = found->find(std::to_string(i));
+    if (label == found->end()) return wrong(Concat("has ", found->size(), " labels, and none of the id ", i));
+    if (!label->is_string()) return wrong(Concat("has a label ", i, " that is no string"));
+    labels.push_back(label->get<std::string>());
+  }
+  return labels;
+}
+
+Status TakeLabels(const ModelFolder& folder, Pipeline& pipeline) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Json config, ObjectIn(folder, std::string(kConfig)));
+  SWIZZLE_ASSIGN_OR_RETURN(pipeline.labels, LabelsIn(config));
+  const auto problem = config.find("problem_type");
+  if (problem == config.end() || problem->is_null() || *problem == "single_label_classification") return {};
+  if (*problem == "multi_label_classification") {
+    pipeline.of_many = ScoreFunction::kSigmoid;
+  } else if (*problem == "regression") {
+    pipeline.of_many = ScoreFunction::kNone;
+  } else {
+    return Unimplemented(kConfig, ": its problem_type is ", QuotedName(problem->dump()), "; supported are ",
+                         "single_label_classification, multi_label_classification and regression");
+  }
+  return {};
+}
+
 }  // namespace
 
-StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder) {
+StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task) {
   Pipeline pipeline;
+  pipeline.task = task;
+  if (task == TextTask::kClassification) {
+    if (HasFile(folder, kConfig)) SWIZZLE_RETURN_IF_ERROR(TakeLabels(folder, pipeline));
+    return pipeline;
+  }
+  bool pools_prompts = true;
   if (HasFile(folder, kModules)) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Module> modules, ModulesIn(folder));
-    for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline));
+    for (const Module& module : modules) SWIZZLE_RETURN_IF_ERROR(TakeModule(folder, module, pipeline, pools_prompts));
   }
+  if (HasFile(folder, kPrompts)) SWIZZLE_RETURN_IF_ERROR(TakePrompts(folder, pools_prompts, pipeline));
   if (HasFile(folder, kSettings)) SWIZZLE_RETURN_IF_ERROR(TakeSettings(folder, pipeline));
   return pipeline;
 }

@@ -9,9 +9,11 @@
 namespace swizzle::text {
 namespace {
 
-constexpr int64_t kOnnxFloat = 1;       // TensorProto::FLOAT
-constexpr int64_t kAxesAreInputs = 13;  // of Unsqueeze and ReduceSum, from this opset on
-constexpr size_t kStatesRank = 3;       // [batch, tokens, hidden]
+constexpr int64_t kOnnxFloat = 1, kOnnxInt64 = 7;  // of TensorProto
+constexpr int64_t kGathersByBatch = 12;            // GatherND, from this opset on
+constexpr int64_t kAxesAreInputs = 13;             // of Unsqueeze and ReduceSum, from this opset on
+constexpr size_t kStatesRank = 3;                  // [batch, tokens, hidden]
+constexpr size_t kLogitsRank = 2;                  // [batch, labels]
 
 // Adds nodes that are called "pooling/OP", or "pooling/of/OP".
 class PoolingNodes {
@@ -34,6 +36,16 @@ class PoolingNodes {
     const int64_t first = 0;
     const int index = graph_.AddConstant("pooling.first", Tensor::Int64s({}, std::span(&first, 1)));
     return Add("Gather", "", {states, index}, {{"axis", int64_t{1}}});
+  }
+
+  // The states at the places that are one less than how many the mask lets through.
+  int Last(int states, int mask) {
+    const int64_t one = 1;
+    const int wide = Add("Cast", "last", {mask}, {{"to", kOnnxInt64}}, DType::kInt64);
+    const int count = Along("ReduceSum", "last", wide, 1, {{"keepdims", int64_t{1}}}, DType::kInt64);
+    const int before = graph_.AddConstant("pooling.before", Tensor::Int64s({}, std::span(&one, 1)));
+    const int place = Add("Sub", "last", {count, before}, {}, DType::kInt64);
+    return Add("GatherND", "", {states, place}, {{"batch_dims", int64_t{1}}});
   }
 
  private:
@@ -65,21 +77,27 @@ const GraphOutput* FindOutput(const Graph& graph, std::string_view name) {
   return found == graph.outputs.end() ? nullptr : &*found;
 }
 
+std::string NamesOf(const Graph& graph) {
+  std::string names;
+  for (const GraphOutput& output : graph.outputs) names += Concat(names.empty() ? "'" : ", '", output.name, "'");
+  return names;
+}
+
 StatusOr<GraphOutput> StatesOf(const Graph& graph) {
   for (const std::string_view name : {"last_hidden_state", "token_embeddings"}) {
     if (const GraphOutput* const states = FindOutput(graph, name)) return *states;
   }
   const auto may_be = [](const GraphOutput& output) { return !output.shape || output.shape->size() == kStatesRank; };
   if (graph.outputs.size() == 1 && may_be(graph.outputs[0])) return graph.outputs[0];
-  std::string names;
-  for (const GraphOutput& output : graph.outputs) names += Concat(names.empty() ? "'" : ", '", output.name, "'");
   return InvalidArgument("it has no states of tokens to pool (last_hidden_state, token_embeddings); its outputs are ",
-                         names);
+                         NamesOf(graph));
 }
 
 }  // namespace
 
-std::string_view PoolingName(Pooling pooling) { return pooling == Pooling::kMean ? "mean" : "cls"; }
+std::string_view PoolingName(Pooling pooling) {
+  return pooling == Pooling::kMean ? "mean" : pooling == Pooling::kFirst ? "cls" : "last_token";
+}
 
 Status PoolTokens(Pooling pooling, Graph& graph) {
   if (const GraphOutput* const pooled = FindOutput(graph, kPooledName)) {
@@ -95,12 +113,29 @@ Status PoolTokens(Pooling pooling, Graph& graph) {
     const auto is_mask = [&](int input) { return graph.values[static_cast<size_t>(input)].name == "attention_mask"; };
     const auto mask = std::ranges::find_if(graph.inputs, is_mask);
     if (mask == graph.inputs.end()) {
-      return InvalidArgument("it has no input attention_mask, which says what tokens a mean is of");
+      return InvalidArgument("it has no input attention_mask, which says what tokens a text has");
     }
-    pooled = nodes.Mean(states.value, *mask);
+    if (pooling == Pooling::kLast && graph.opset < kGathersByBatch) {
+      return Unimplemented("pooling_mode_lasttoken needs opset ", kGathersByBatch, ", and the model has ", graph.opset);
+    }
+    pooled = pooling == Pooling::kLast ? nodes.Last(states.value, *mask) : nodes.Mean(states.value, *mask);
   }
   const int64_t hidden = states.shape && states.shape->size() == kStatesRank ? states.shape->back() : -1;
   graph.outputs = {{std::string(kPooledName), pooled, DType::kFloat32, Shape{-1, hidden}}};
+  return absl::OkStatus();
+}
+
+Status KeepLogits(Graph& graph) {
+  const GraphOutput* logits = FindOutput(graph, "logits");
+  const bool is_alone = graph.outputs.size() == 1;
+  if (logits == nullptr && is_alone && (!graph.outputs[0].shape || graph.outputs[0].shape->size() == kLogitsRank)) {
+    logits = &graph.outputs[0];
+  }
+  if (logits == nullptr) {
+    return InvalidArgument("it has no output 'logits', as a classifier of texts does, whose config.json says ",
+                           "architectures [\"...ForSequenceClassification\"]; its outputs are ", NamesOf(graph));
+  }
+  graph.outputs = {GraphOutput(*logits)};
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// One vector of each sequence, of what an encoder says of its tokens: nodes behind the graph of an encoder, in the
-// spelling of Sentence Transformers' own exports, so that they run where the encoder does.
+// One vector of each sequence: of what an encoder says of its tokens, by nodes behind its graph in the spelling of
+// Sentence Transformers' own exports, so that they run where the encoder does; or the logits that a classifier has.
 #ifndef SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
 #define SWIZZLE_MODEL_LOADER_TEXT_POOLING_H_
 
@@ -12,16 +12,22 @@ namespace swizzle::text {
 enum class Pooling : uint8_t {
   kMean,   // of all tokens that the mask lets through
   kFirst,  // the first token's, which BERT and its kin call [CLS]
+  kLast,   // the last one's that the mask lets through, behind which there is padding alone
 };
-std::string_view PoolingName(Pooling pooling);  // "mean", "cls"
+std::string_view PoolingName(Pooling pooling);  // "mean", "cls", "last_token"
 
 // What the graph's one output is called then.
 inline constexpr std::string_view kPooledName = "sentence_embedding";
 
 // Leaves the graph with one output, [batch, hidden]: its output of that name, if it has one, else its states of tokens
 // (last_hidden_state, token_embeddings, or its only output [batch, tokens, hidden]), pooled. INVALID_ARGUMENT, naming
-// what there is, where the graph has no such output, or, for a mean, no input attention_mask.
+// what there is, where the graph has no such output, or, for other poolings than kFirst, no input attention_mask;
+// UNIMPLEMENTED for kLast where its opset is below 12, which has no operator for that.
 Status PoolTokens(Pooling pooling, Graph& graph);
+
+// Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels].
+// INVALID_ARGUMENT, naming what there is, where it has no such output.
+Status KeepLogits(Graph& graph);
 
 }  // namespace swizzle::text
 

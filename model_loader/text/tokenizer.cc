@@ -124,8 +124,8 @@ StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional
   Encoding encoding;
   if (max_tokens > 0 && tokens > max_tokens) {
     if (!options.truncate) {
-      return InvalidArgument("the text has ", tokens, " tokens; at most ", max_tokens,
-                             " may be. Send a shorter one, or have it truncated");
+      return MakeError(StatusCode::kOutOfRange, second ? "the pair of texts has " : "the text has ", tokens,
+                       " tokens; at most ", max_tokens, " may be. Send a shorter one, or have it truncated");
     }
     if (added > max_tokens) {
       return InvalidArgument("of at most ", max_tokens, " tokens the special ones take ", added, "; allow for more");

@@ -54,8 +54,8 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // INVALID_ARGUMENT for a text that has more tokens than the options allow and that they do not truncate, of more than
-  // 256 MiB, or with a character that the tokeniser has neither a token nor an unknown token for.
+  // OUT_OF_RANGE for a text that has more tokens than the options allow and that they do not truncate, INVALID_ARGUMENT
+  // for one of more than 256 MiB, or with a character that the tokeniser has neither a token nor an unknown token for.
   StatusOr<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Of two texts, as a reranker has them.
   StatusOr<Encoding> Encode(std::string_view text, std::string_view pair, const EncodeOptions& options = {}) const;

@@ -21,7 +21,7 @@ constexpr int64_t kMaxRepeatCount = 1'000'000;
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
 constexpr std::string_view kPrecisionKey = "precision";
-constexpr std::string_view kTextKey = "text", kEmbedding = "embedding";
+constexpr std::string_view kTextKey = "text";
 constexpr std::string_view kQueueRowsKey = "max_queue_rows";
 constexpr std::string_view kQueueBytesKey = "max_queue_bytes";
 constexpr std::string_view kQueueWaitKey = "max_queue_wait_ms";
@@ -71,10 +71,11 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
     {kPrecisionKey, "any model file", "`FP32`, `FP16X3`, `TF32`, `BF16`, `FP16` or `INT8`",
      [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
     {kTextKey, kTokenSequences,
-     "`embedding`: the model takes texts, by the tokeniser in its folder, and gives a vector of each",
+     "the model takes texts, by the tokeniser in its folder. `embedding`: it gives a vector of each; `classification`: "
+     "of each, or of each pair, the scores of its labels",
      [](std::string_view, const std::string& value) -> Status {
-       if (value == kEmbedding) return absl::OkStatus();
-       return InvalidArgument("parameter '", kTextKey, "' is '", value, "'; it must be ", kEmbedding);
+       if (text::TextTaskOf(value)) return absl::OkStatus();
+       return InvalidArgument("parameter '", kTextKey, "' is '", value, "'; it must be ", text::kTextTaskNames);
      }},
     {kQueueRowsKey, kAll,
      "rows that may wait, 1024 if not set; those of one batch an executor may in any case, and one request",
@@ -204,11 +205,14 @@ Status ApplyQueueParameters(const ModelConfig& config, ModelSpec& spec) {
   return absl::OkStatus();
 }
 
-bool EmbedsTexts(const ModelConfig& config) { return config.parameters().contains(std::string(kTextKey)); }
+std::optional<text::TextTask> TextTaskIn(const ModelConfig& config) {
+  const auto found = config.parameters().find(std::string(kTextKey));
+  return found == config.parameters().end() ? std::nullopt : text::TextTaskOf(found->second.string_value());
+}
 
-void EmbedTexts(std::optional<ModelConfig>& config) {
+void SetTextTask(text::TextTask task, std::optional<ModelConfig>& config) {
   if (!config) config.emplace();
-  (*config->mutable_parameters())[std::string(kTextKey)].set_string_value(std::string(kEmbedding));
+  (*config->mutable_parameters())[std::string(kTextKey)].set_string_value(std::string(text::TextTaskName(task)));
 }
 
 absl::Duration ExecuteDelay(const ModelConfig& config) {

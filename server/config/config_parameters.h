@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "kernels/base/status.h"
+#include "model_loader/text/text_task.h"
 #include "proto/model_config.pb.h"
 #include "server/model/model.h"
 
@@ -42,9 +43,9 @@ Status ApplyParameters(const inference::ModelConfig& config, ModelSpec& spec);
 // What the parameters make of the queue of any model.
 Status ApplyQueueParameters(const inference::ModelConfig& config, ModelSpec& spec);
 
-// Whether the model takes texts, and gives a vector of each; and has it so.
-bool EmbedsTexts(const inference::ModelConfig& config);
-void EmbedTexts(std::optional<inference::ModelConfig>& config);
+// What the model makes of texts, if it takes any; and has it so.
+std::optional<text::TextTask> TextTaskIn(const inference::ModelConfig& config);
+void SetTextTask(text::TextTask task, std::optional<inference::ModelConfig>& config);
 
 // Of an identity model; zero where `config` doesn't say.
 absl::Duration ExecuteDelay(const inference::ModelConfig& config);

@@ -155,7 +155,7 @@ class OpenModelOfFile final : public Model {
       SWIZZLE_RETURN_IF_ERROR(CheckBytes(spec_, input.name, view));
     }
     SWIZZLE_RETURN_IF_ERROR(read.End());
-    SWIZZLE_ASSIGN_OR_RETURN(EncodedInputs encoded, model_.Encode(request.inputs));
+    SWIZZLE_ASSIGN_OR_RETURN(EncodedInputs encoded, model_.Encode(request.inputs, request.text_options));
     request.owner = std::move(encoded.owner);
     return absl::OkStatus();
   }

@@ -12,6 +12,7 @@
 #include "model_loader/files/printable_name.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/plan/planner.h"
+#include "model_loader/text/text_task.h"
 #include "server/model/derived_spec.h"
 #include "server/model/text_files.h"
 
@@ -52,15 +53,15 @@ class Opener {
     LoadLimits limits;
     std::optional<TextFiles> text;
     if (!options_.asked.text.empty()) {
-      SWIZZLE_ASSIGN_OR_RETURN(text, ReadTextFiles(opened_.file));
-      limits.revise = PoolingOf(*text);
+      SWIZZLE_ASSIGN_OR_RETURN(text, ReadTextFiles(opened_.file, *text::TextTaskOf(options_.asked.text)));
+      limits.revise = RevisionOf(*text);
     }
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(opened_.file, limits));
     SWIZZLE_RETURN_IF_ERROR(DeclareOutputs(runnable, devices.cpu(), options_.threads));
     const ModelInterface interface = InterfaceOf(runnable);
     SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, DeriveSpec(interface));
     spec = Asked(std::move(spec));
-    if (text) SWIZZLE_RETURN_IF_ERROR(TextSpec(spec).status());
+    if (text) SWIZZLE_RETURN_IF_ERROR(TextSpec(spec, text->pipeline).status());
     const std::vector<Backend*> backends = {&devices.main()};
     const CompilePlace place{.devices = devices,
                              .backends = backends,
@@ -75,7 +76,7 @@ class Opener {
         opened_.served, NewServedModel(std::move(spec), std::move(compiled.models), {.threads = options_.threads}));
     opened_.model = opened_.served;
     if (!text) return absl::OkStatus();
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec of_texts, TextSpec(opened_.served->spec()));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec of_texts, TextSpec(opened_.served->spec(), text->pipeline));
     const int64_t longest = LongestOf(interface.longest, of_texts.max_batch_tokens);
     opened_.model = NewTextModel(std::move(of_texts), opened_.served, RulesOf(*text, longest));
     return absl::OkStatus();
@@ -115,8 +116,9 @@ StatusOr<CheckedOptions> Check(const Options& options) {
   SWIZZLE_RETURN_IF_ERROR(CheckRange("threads", options.threads, 0, kMostThreads));
   SWIZZLE_RETURN_IF_ERROR(CheckRange("concurrency", options.concurrency, 1, kMostConcurrency));
   SWIZZLE_RETURN_IF_ERROR(CheckRange("max_batch", options.max_batch, 1, kMostRows));
-  if (!options.text.empty() && options.text != "embedding") {
-    return InvalidArgument("option 'text' is ", QuotedName(options.text), "; it may be embedding, or empty");
+  if (!options.text.empty() && !text::TextTaskOf(options.text)) {
+    return InvalidArgument("option 'text' is ", QuotedName(options.text), "; it may be ", text::kTextTaskNames,
+                           ", or empty");
   }
   if (options.tuning_budget < absl::ZeroDuration() || options.tuning_budget == absl::InfiniteDuration()) {
     return InvalidArgument("option 'tuning_budget' is ", absl::FormatDuration(options.tuning_budget),

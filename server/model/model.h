@@ -20,6 +20,8 @@
 
 namespace swizzle {
 
+struct TextOptions;  // request.h
+
 // What an input is where a request does not give it.
 struct InputDefault {
   Shape dims;  // without the batch dimension where max_batch_size > 0
@@ -169,8 +171,9 @@ class Model {
   virtual std::shared_ptr<const ModelFacts> facts() const = 0;
   // Puts what the model computes with in the place of what requests bring, where these are not the same, as tokens are
   // for texts; the calls below and sessions then see that. INVALID_ARGUMENT, naming the input, where there is no such
-  // thing. Shapes were checked against the specification.
-  virtual StatusOr<EncodedInputs> Encode(std::vector<TensorView>&) const { return EncodedInputs(); }
+  // thing, OUT_OF_RANGE for a text that is too long and not to be truncated. Shapes were checked against the
+  // specification.
+  virtual StatusOr<EncodedInputs> Encode(std::vector<TensorView>&, const TextOptions&) const { return EncodedInputs(); }
   // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
   // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
   virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }

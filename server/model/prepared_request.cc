@@ -5,7 +5,7 @@
 namespace swizzle {
 
 Status PrepareRequest(const Model& model, Request& request) {
-  SWIZZLE_ASSIGN_OR_RETURN(EncodedInputs encoded, model.Encode(request.inputs));
+  SWIZZLE_ASSIGN_OR_RETURN(EncodedInputs encoded, model.Encode(request.inputs, request.text_options));
   if (encoded.owner != nullptr) request.owner = std::move(encoded.owner);
   request.text_tokens = encoded.text_tokens;
   SWIZZLE_ASSIGN_OR_RETURN(request.tokens, model.CheckRequest(request.inputs));

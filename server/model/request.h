@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,21 @@ class RequestBudget {
   virtual Status Add(int64_t bytes) = 0;
 };
 
+// What a request says of its texts, of models that take any.
+struct TextOptions {
+  bool truncate = true;                              // what is too long; else it is refused
+  std::optional<std::string> prompt = std::nullopt;  // the name of what stands before each; none: the model's default
+};
+
 // Move-only. Already validated against the model's specification.
 struct Request {
   std::vector<TensorView> inputs;      // in the order of ModelSpec::inputs; nobody writes there any more
   std::shared_ptr<const void> owner;   // keeps those of their bytes alive that the message does not
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
-  int64_t tokens = 0;                            // Model::CheckRequest's
-  int64_t text_tokens = 0;                       // EncodedInputs's
+  int64_t tokens = 0;       // Model::CheckRequest's
+  int64_t text_tokens = 0;  // EncodedInputs's
+  TextOptions text_options = {};
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)
   uint64_t connection = 0;                       // whatever tells it from others; 0: it came on none
   AnswerSink* answers = nullptr;                 // of a decoupled model; lasts until the request has ended

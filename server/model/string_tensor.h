@@ -25,6 +25,15 @@ inline bool IsStringTensor(std::span<const std::byte> bytes, int64_t count) {
   return bytes.empty();
 }
 
+// The first element of a tensor that has one; the tensor then begins behind it.
+inline std::string_view TakeElement(std::string_view& tensor) {
+  uint32_t length;
+  std::memcpy(&length, tensor.data(), sizeof(length));
+  const std::string_view element = tensor.substr(sizeof(length), length);
+  tensor.remove_prefix(sizeof(length) + length);
+  return element;
+}
+
 inline void AppendElement(std::string_view element, std::string& tensor) {
   const auto length = static_cast<uint32_t>(element.size());
   tensor.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(element);

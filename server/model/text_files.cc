@@ -1,45 +1,79 @@
 #include "server/model/text_files.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "model_loader/files/printable_name.h"
+
 namespace swizzle {
 
-StatusOr<TextFiles> ReadTextFiles(const std::filesystem::path& model) {
+StatusOr<TextFiles> ReadTextFiles(const std::filesystem::path& model, text::TextTask task) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(model, ignored);
   const std::filesystem::path file = is_folder ? model / "model.safetensors" : model;
   TextFiles files;
-  SWIZZLE_ASSIGN_OR_RETURN(files.pipeline, text::ReadPipeline(ModelFolder::Of(file)));
+  SWIZZLE_ASSIGN_OR_RETURN(files.pipeline, text::ReadPipeline(ModelFolder::Of(file), task));
   SWIZZLE_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, text::Tokenizer::Open(file.parent_path()));
   files.tokenizer = std::make_shared<const text::Tokenizer>(std::move(tokenizer));
   return files;
 }
 
-GraphRevision PoolingOf(const TextFiles& files) {
-  return [pooling = files.pipeline.pooling](Graph& graph) { return text::PoolTokens(pooling, graph); };
+GraphRevision RevisionOf(const TextFiles& files) {
+  if (files.pipeline.task == text::TextTask::kClassification) return text::KeepLogits;
+  return [pooling = files.pipeline.pooling, layers = files.pipeline.dense](Graph& graph) -> Status {
+    const bool is_done = std::ranges::find(graph.outputs, text::kPooledName, &GraphOutput::name) != graph.outputs.end();
+    SWIZZLE_RETURN_IF_ERROR(text::PoolTokens(pooling, graph));
+    if (is_done) return absl::OkStatus();
+    for (const auto& layer : layers) SWIZZLE_RETURN_IF_ERROR(text::AddDense(*layer, graph));
+    return absl::OkStatus();
+  };
 }
 
 int64_t LongestOf(int64_t positions, int64_t batch_tokens) {
   return positions > 0 && batch_tokens > 0 ? std::min(positions, batch_tokens) : std::max(positions, batch_tokens);
 }
 
+namespace {
+
+StatusOr<std::string_view> PromptOf(const std::map<std::string, std::string>& prompts, const std::string& by_default,
+                                    const TextOptions& asked) {
+  if (!asked.prompt) return std::string_view(by_default);
+  if (const auto found = prompts.find(*asked.prompt); found != prompts.end()) return std::string_view(found->second);
+  std::string names;
+  for (const auto& [name, prompt] : prompts) names += (names.empty() ? "" : ", ") + QuotedName(name);
+  return InvalidArgument("the model has no prompt ", QuotedName(*asked.prompt), "; ",
+                         names.empty() ? "it has none" : Concat("it has ", names));
+}
+
+}  // namespace
+
 TextRules RulesOf(const TextFiles& files, int64_t longest) {
   int64_t most = 0;
   for (const int64_t bound : {longest, files.pipeline.max_tokens, files.tokenizer->max_tokens()}) {
     if (bound > 0) most = most == 0 ? bound : std::min(most, bound);
   }
-  const auto encode = [tokenizer = files.tokenizer, most](std::string_view text) -> StatusOr<TextTokens> {
-    SWIZZLE_ASSIGN_OR_RETURN(text::Encoding encoding, tokenizer->Encode(text, {.max_tokens = most}));
+  text::Pipeline pipeline = files.pipeline;
+  pipeline.dense.clear();  // the graph has them
+  const auto encode = [tokenizer = files.tokenizer, most, prompts = pipeline.prompts,
+                       by_default = pipeline.default_prompt](const TextRow& row,
+                                                             const TextOptions& asked) -> StatusOr<TextTokens> {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string_view prompt, PromptOf(prompts, by_default, asked));
+    const std::string prompted = prompt.empty() ? std::string() : Concat(prompt, row.text);
+    const std::string_view text = prompt.empty() ? row.text : prompted;
+    const text::EncodeOptions options = {.max_tokens = most, .truncate = asked.truncate};
+    SWIZZLE_ASSIGN_OR_RETURN(text::Encoding encoding,
+                             row.pair ? tokenizer->Encode(text, *row.pair, options) : tokenizer->Encode(text, options));
     if (encoding.ids.empty()) return InvalidArgument("the text is empty, and the tokeniser adds nothing to it");
     return TextTokens{std::move(encoding.ids), std::move(encoding.type_ids)};
   };
   return {.encode = encode,
           .pad_id = files.tokenizer->special_ids().pad.value_or(0),
           .max_tokens = most,
-          .normalises = files.pipeline.normalises};
+          .pipeline = std::move(pipeline)};
 }
 
 }  // namespace swizzle

@@ -1,4 +1,5 @@
-// What lies beside an encoder's file and makes a model of texts of it: its tokeniser, and how tokens are pooled.
+// What lies beside an encoder's file and makes a model of texts of it: its tokeniser, and what becomes of the encoder's
+// outputs.
 #ifndef SWIZZLE_SERVER_MODEL_TEXT_FILES_H_
 #define SWIZZLE_SERVER_MODEL_TEXT_FILES_H_
 
@@ -18,10 +19,10 @@ struct TextFiles {
 };
 
 // Of the folder of a model's file, or of a checkpoint's folder. Errors are ReadPipeline's and Tokenizer::Open's.
-StatusOr<TextFiles> ReadTextFiles(const std::filesystem::path& model);
+StatusOr<TextFiles> ReadTextFiles(const std::filesystem::path& model, text::TextTask task);
 
-// Has an encoder's graph pool its tokens as they say.
-GraphRevision PoolingOf(const TextFiles& files);
+// Has an encoder's graph end in what they say: pooled tokens, or logits.
+GraphRevision RevisionOf(const TextFiles& files);
 
 // The longest text that an encoder takes, of positions for so many tokens in batches of so many, 0 being any.
 int64_t LongestOf(int64_t positions, int64_t batch_tokens);

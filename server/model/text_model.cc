@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "server/model/string_tensor.h"
 
 namespace swizzle {
 namespace {
@@ -29,23 +30,52 @@ void Put(DType dtype, int64_t value, size_t at, std::vector<std::byte>& plane) {
   std::memcpy(plane.data() + at * ElementBytes(dtype), from, ElementBytes(dtype));
 }
 
+// Has the function change each vector of FP32.
+template <typename Function>
+void ForEachVector(size_t width, std::string& vectors, Function&& function) {
+  std::vector<float> row(width);
+  const size_t bytes = width * sizeof(float);
+  for (size_t at = 0; at + bytes <= vectors.size() && width > 0; at += bytes) {
+    std::memcpy(row.data(), vectors.data() + at, bytes);
+    function(row);
+    std::memcpy(vectors.data() + at, row.data(), bytes);
+  }
+}
+
 class TextSession final : public Session {
  public:
-  TextSession(std::unique_ptr<Session> encoder, bool normalises)
-      : encoder_(std::move(encoder)), normalises_(normalises) {}
+  // `outputs` are those of the model of texts; what is referred to outlives this.
+  TextSession(std::unique_ptr<Session> encoder, const std::vector<TensorSpec>& outputs, const text::Pipeline& pipeline)
+      : encoder_(std::move(encoder)), outputs_(outputs), pipeline_(pipeline) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
-    for (const BatchItem& item : batch) {
-      if (normalises_) NormaliseVectors(static_cast<size_t>((*item.output_shapes)[0].back()), (*item.outputs)[0]);
-    }
+    for (const BatchItem& item : batch) Finish(*item.outputs, *item.output_shapes);
     return absl::OkStatus();
   }
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
 
  private:
+  // Of the encoder's one output makes those that the model has.
+  void Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
+    outputs.resize(1);
+    shapes.resize(1);
+    const auto width = static_cast<size_t>(shapes[0].back());
+    if (pipeline_.task == text::TextTask::kEmbedding) {
+      if (pipeline_.normalises) NormaliseVectors(width, outputs[0]);
+      return;
+    }
+    outputs.resize(outputs_.size(), outputs[0]);
+    shapes.resize(outputs_.size(), shapes[0]);
+    const text::ScoreFunction function = width == 1 ? text::ScoreFunction::kSigmoid : pipeline_.of_many;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].name == kScoresOutput) ScoreLogits(function, width, outputs[i]);
+    }
+  }
+
   const std::unique_ptr<Session> encoder_;
-  const bool normalises_;
+  const std::vector<TensorSpec>& outputs_;
+  const text::Pipeline& pipeline_;
 };
 
 class TextModel final : public Model {
@@ -60,16 +90,19 @@ class TextModel final : public Model {
     const MutexLock lock(mutex_);
     if (its == described_) return facts_;
     auto facts = std::make_shared<ModelFacts>(*its);
-    facts->properties["swizzle_text"] = "embedding";
-    if (rules_.normalises) facts->properties["swizzle_normalised"] = "1";
+    facts->properties["swizzle_text"] = text::TextTaskName(rules_.pipeline.task);
+    if (rules_.pipeline.task == text::TextTask::kEmbedding) {
+      facts->properties["swizzle_pooling"] = text::PoolingName(rules_.pipeline.pooling);
+    }
+    if (rules_.pipeline.normalises) facts->properties["swizzle_normalised"] = "1";
     if (rules_.max_tokens > 0) facts->properties["swizzle_max_tokens"] = std::to_string(rules_.max_tokens);
     described_ = its;
     facts_ = std::move(facts);
     return facts_;
   }
 
-  StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs) const override {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TextTokens> texts, TokensOf(inputs[0]));
+  StatusOr<EncodedInputs> Encode(std::vector<TensorView>& inputs, const TextOptions& options) const override {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TextTokens> texts, TokensOf(inputs[0], options));
     size_t longest = 1, all = 0;
     for (const TextTokens& text : texts) {
       longest = std::max(longest, text.ids.size());
@@ -91,23 +124,32 @@ class TextModel final : public Model {
   std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override { return encoder_->Stage(inputs); }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, encoder_->NewSession(clock));
-    return std::make_unique<TextSession>(std::move(session), rules_.normalises);
+    return std::make_unique<TextSession>(std::move(session), spec_.outputs, rules_.pipeline);
   }
 
  private:
-  StatusOr<std::vector<TextTokens>> TokensOf(const TensorView& texts) const {
+  // INVALID_ARGUMENT for another number of texts in a row than one, or, to be classified, two.
+  StatusOr<bool> ArePairs(const TensorView& texts) const {
+    if (rules_.pipeline.task == text::TextTask::kEmbedding) return false;
+    const int64_t in_a_row = texts.shape.back();
+    if (in_a_row == 1 || in_a_row == 2) return in_a_row == 2;
+    return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has ", in_a_row,
+                           " texts in a row; send one, or two that are a pair");
+  }
+
+  StatusOr<std::vector<TextTokens>> TokensOf(const TensorView& texts, const TextOptions& options) const {
+    SWIZZLE_ASSIGN_OR_RETURN(const bool pairs, ArePairs(texts));
     std::vector<TextTokens> tokens;
-    for (std::span<const std::byte> left = texts.bytes; !left.empty();) {
-      uint32_t length = 0;
-      std::memcpy(&length, left.data(), sizeof(length));
-      const auto text = left.subspan(sizeof(length), length);
-      StatusOr<TextTokens> its = rules_.encode({reinterpret_cast<const char*>(text.data()), text.size()});
+    std::string_view left(reinterpret_cast<const char*>(texts.bytes.data()), texts.bytes.size());
+    while (!left.empty()) {
+      TextRow row{.text = TakeElement(left)};
+      if (pairs) row.pair = TakeElement(left);
+      StatusOr<TextTokens> its = rules_.encode(row, options);
       if (!its.ok()) {
-        return Annotate(its.status(), Concat("element ", tokens.size(), " of input '", spec_.inputs[0].name,
-                                             "' of model '", spec_.name, "'"));
+        const std::string at = pairs ? Concat("pair ", tokens.size()) : Concat("element ", tokens.size());
+        return Annotate(its.status(), Concat(at, " of input '", spec_.inputs[0].name, "' of model '", spec_.name, "'"));
       }
       tokens.push_back(*std::move(its));
-      left = left.subspan(sizeof(length) + length);
     }
     return tokens;
   }
@@ -136,9 +178,20 @@ class TextModel final : public Model {
   mutable std::shared_ptr<const ModelFacts> facts_ ABSL_GUARDED_BY(mutex_);      // with those beside them
 };
 
+// As the pipeline calls them, or as transformers does those without names. Null where nothing says how many there are.
+StatusOr<std::shared_ptr<const std::vector<std::string>>> LabelsOf(const text::Pipeline& pipeline, int64_t count) {
+  std::vector<std::string> labels = pipeline.labels;
+  if (labels.empty()) {
+    for (int64_t i = 0; i < count; ++i) labels.push_back(Concat("LABEL_", i));
+  }
+  if (labels.empty()) return nullptr;
+  if (count < 0 || std::ssize(labels) == count) return std::make_shared<const std::vector<std::string>>(labels);
+  return InvalidArgument("config.json names ", labels.size(), " labels in id2label, but the classifier scores ", count);
+}
+
 }  // namespace
 
-StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder) {
+StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pipeline) {
   for (const TensorSpec& input : encoder.inputs) {
     const bool is_whole = input.dtype == DType::kInt64 || input.dtype == DType::kInt32;
     if (std::ranges::find(kTokenInputs, input.name) != kTokenInputs.end() && is_whole) continue;
@@ -149,25 +202,52 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder) {
   const size_t rank = encoder.max_batch_size > 0 ? 1 : 2;
   if (encoder.outputs.size() != 1 || encoder.outputs[0].dtype != DType::kFloat32 ||
       encoder.outputs[0].dims.size() != rank) {
-    return InvalidArgument("model '", encoder.name, "' cannot embed texts: it has ", encoder.outputs.size(),
+    return InvalidArgument("model '", encoder.name, "' cannot take texts: it has ", encoder.outputs.size(),
                            " outputs, and not one FP32 vector of each text");
   }
+  const Shape& dims = encoder.outputs[0].dims;
   ModelSpec spec = encoder;
-  spec.inputs = {{std::string(kTextInput), DType::kString, encoder.max_batch_size > 0 ? Shape{1} : Shape{-1}}};
-  spec.outputs = {{std::string(kEmbeddingOutput), DType::kFloat32, encoder.outputs[0].dims}};
+  if (pipeline.task == text::TextTask::kEmbedding) {
+    spec.inputs = {{std::string(kTextInput), DType::kString, rank == 1 ? Shape{1} : Shape{-1}}};
+    spec.outputs = {{std::string(kEmbeddingOutput), DType::kFloat32, dims}};
+    return spec;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto labels, LabelsOf(pipeline, dims.back()));
+  spec.inputs = {{std::string(kTextInput), DType::kString, Shape(rank, -1)}};
+  spec.outputs = {{.name = std::string(kScoresOutput), .dims = dims, .labels = labels},
+                  {.name = std::string(kLogitsOutput), .dims = dims, .labels = labels}};
   return spec;
 }
 
 void NormaliseVectors(size_t width, std::string& vectors) {
-  std::vector<float> row(width);
-  const size_t bytes = width * sizeof(float);
-  for (size_t at = 0; at + bytes <= vectors.size() && width > 0; at += bytes) {
-    std::memcpy(row.data(), vectors.data() + at, bytes);
+  ForEachVector(width, vectors, [](std::vector<float>& row) {
     float squares = 0.0f;
     for (const float x : row) squares += x * x;
     const float norm = std::max(std::sqrt(squares), kLeastNorm);
     for (float& x : row) x /= norm;
-    std::memcpy(vectors.data() + at, row.data(), bytes);
+  });
+}
+
+void CutVectors(size_t width, size_t kept, std::string& vectors) {
+  const size_t count = vectors.size() / (width * sizeof(float)), bytes = kept * sizeof(float);
+  for (size_t row = 0; row < count; ++row) {
+    std::memmove(vectors.data() + row * bytes, vectors.data() + row * width * sizeof(float), bytes);
+  }
+  vectors.resize(count * bytes);
+}
+
+void ScoreLogits(text::ScoreFunction function, size_t width, std::string& logits) {
+  if (function == text::ScoreFunction::kSigmoid) {
+    ForEachVector(width, logits, [](std::vector<float>& row) {
+      for (float& x : row) x = 1.0f / (1.0f + std::exp(-x));
+    });
+  } else if (function == text::ScoreFunction::kSoftmax) {
+    ForEachVector(width, logits, [](std::vector<float>& row) {
+      const float largest = *std::ranges::max_element(row);
+      float sum = 0.0f;
+      for (float& x : row) sum += x = std::exp(x - largest);
+      for (float& x : row) x /= sum;
+    });
   }
 }
 

@@ -124,10 +124,10 @@ class DirectoryLoader {
                                              const std::optional<inference::ModelConfig>& config) {
     defaults_ = std::make_shared<InputDefaults>();
     LoadLimits limits{.ports = DeclaredPorts(config), .defaults = defaults_};
-    if (config && EmbedsTexts(*config)) {
-      SWIZZLE_ASSIGN_OR_RETURN(text_, ReadTextFiles(file));
+    if (const auto task = config ? TextTaskIn(*config) : std::nullopt) {
+      SWIZZLE_ASSIGN_OR_RETURN(text_, ReadTextFiles(file, *task));
       limits.ports.clear();  // which are those of texts
-      limits.revise = PoolingOf(*text_);
+      limits.revise = RevisionOf(*text_);
     }
     SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
@@ -147,7 +147,7 @@ class DirectoryLoader {
   StatusOr<std::shared_ptr<Model>> ReadTextModel(RunnableModel runnable, const ModelInterface& interface,
                                                  ModelSpec encoder, const inference::ModelConfig& config) {
     encoder.name = name_;
-    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, TextSpec(encoder));
+    SWIZZLE_ASSIGN_OR_RETURN(ModelSpec spec, TextSpec(encoder, text_->pipeline));
     SWIZZLE_ASSIGN_OR_RETURN(spec, Configured(std::move(spec), ContainerOf(runnable), config));
     claim_.Limit(spec);
     const std::vector<TensorSpec> inputs = spec.inputs, outputs = spec.outputs;

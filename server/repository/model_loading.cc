@@ -153,7 +153,7 @@ StatusOr<ModelLoading::Folder> ModelLoading::ReadFolder(const ModelPlace& place,
   if (!folder.config && place.versioned()) {
     SWIZZLE_ASSIGN_OR_RETURN(folder.config, ReadModelConfig(place.path(), order.model));
   }
-  if (place.embeds_texts()) EmbedTexts(folder.config);
+  if (place.text_task()) SetTextTask(*place.text_task(), folder.config);
   const inference::ModelConfig config = folder.config.value_or(inference::ModelConfig());
   SWIZZLE_ASSIGN_OR_RETURN(folder.versions, ServedVersions(versions, config.version_policy()));
   if (!folder.versions.empty()) return folder;

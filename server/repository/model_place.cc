@@ -56,8 +56,10 @@ StatusOr<NamedModel> ParseNamedModel(const std::string& text) {
   std::string given = text;
   const std::optional<std::string> text_of = TakeSetting(",text=", ",name=", given);
   const std::optional<std::string> given_name = TakeSetting(",name=", ",text=", given);
-  if (text_of && *text_of != "embedding") {
-    return InvalidArgument("'text' is '", *text_of, "'; it may be embedding, as in PATH,text=embedding");
+  const std::optional<text::TextTask> task = text_of ? text::TextTaskOf(*text_of) : std::nullopt;
+  if (text_of && !task) {
+    return InvalidArgument("'text' is '", *text_of, "'; it may be ", text::kTextTaskNames,
+                           ", as in PATH,text=embedding");
   }
   std::error_code error;
   const fs::path path = fs::absolute(given, error).lexically_normal();
@@ -73,7 +75,7 @@ StatusOr<NamedModel> ParseNamedModel(const std::string& text) {
                            "); give it one: ", given, ",name=NAME");
   }
   const ModelPlace place = ModelPlace::Of(path);
-  return NamedModel{std::move(name), text_of ? place.WithTexts() : place};
+  return NamedModel{std::move(name), task ? place.WithTexts(*task) : place};
 }
 
 }  // namespace swizzle

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "kernels/base/status.h"
+#include "model_loader/text/text_task.h"
 
 namespace swizzle {
 
@@ -28,10 +30,10 @@ class ModelPlace {
   std::filesystem::path VersionFolder(int64_t version) const;
 
   // Whether the model is to take texts, as the parameter `text` of a configuration says.
-  bool embeds_texts() const { return embeds_texts_; }
-  ModelPlace WithTexts() const {
+  std::optional<text::TextTask> text_task() const { return text_task_; }
+  ModelPlace WithTexts(text::TextTask task) const {
     ModelPlace place = *this;
-    place.embeds_texts_ = true;
+    place.text_task_ = task;
     return place;
   }
 
@@ -42,7 +44,7 @@ class ModelPlace {
 
   std::filesystem::path path_;
   bool versioned_;
-  bool embeds_texts_ = false;
+  std::optional<text::TextTask> text_task_ = std::nullopt;
 };
 
 // A model that is served by itself, beside those of repositories.
@@ -51,7 +53,7 @@ struct NamedModel {
   ModelPlace place;
 };
 
-// By "PATH", "PATH,name=NAME" or "PATH,text=embedding", or with both; without a name it is the folder's, or the file's
+// By "PATH", "PATH,name=NAME" or "PATH,text=TASK", or with both; without a name it is the folder's, or the file's
 // without the end that tells its format. INVALID_ARGUMENT unless there is such a file or folder, and the name is one
 // that models may have.
 StatusOr<NamedModel> ParseNamedModel(const std::string& text);

@@ -24,8 +24,8 @@ struct HttpInferMessage {
 // What derives from it gives up the call with its answer. Thread-safe, as InferCall is.
 class HttpInfer : private HttpInferMessage, public InferCall {
  protected:
-  HttpInfer(InferCalls& calls, std::shared_ptr<HttpCall> call, grpc::ByteBuffer bytes)
-      : HttpInferMessage{std::move(bytes)}, InferCall(calls, wire, {}), call_(std::move(call)) {}
+  HttpInfer(InferCalls& calls, std::shared_ptr<HttpCall> call, const grpc::ByteBuffer& bytes)
+      : HttpInferMessage{bytes}, InferCall(calls, wire, {}), call_(std::move(call)) {}
 
   std::shared_ptr<HttpCall> call_;  // null once it is answered
 

@@ -23,7 +23,7 @@ namespace {
 class RestInfer final : public HttpInfer {
  public:
   RestInfer(InferCalls& calls, std::shared_ptr<HttpCall> call, RestInferRequest request)
-      : HttpInfer(calls, std::move(call), std::move(request.message)),
+      : HttpInfer(calls, std::move(call), request.message),
         forms_(std::move(request.forms)),
         under_way_(calls, [this] { return call_->peer(); }) {}
 

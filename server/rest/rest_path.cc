@@ -18,6 +18,9 @@ using enum RestMethods;
 
 constexpr auto kRows = std::to_array<Row>({
     {"/embed", RestAction::kTeiEmbed, kPost},
+    {"/info", RestAction::kTeiInfo},
+    {"/predict", RestAction::kTeiPredict, kPost},
+    {"/rerank", RestAction::kTeiRerank, kPost},
     {"/v1/embeddings", RestAction::kOpenAiEmbeddings, kPost},
     {"/v2", RestAction::kServer},
     {"/v2/cudasharedmemory/region/{region}/register", RestAction::kRegisterCuda, kPost},

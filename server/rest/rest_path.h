@@ -1,6 +1,6 @@
-// Paths of the Open Inference Protocol over HTTP, of Triton's extensions, and of embeddings as OpenAI's and
-// text-embeddings-inference's clients ask for them: which call a path names, of which model or region of shared memory.
-// Functions only.
+// Paths of the Open Inference Protocol over HTTP, of Triton's extensions, and of vectors and scores of texts as
+// OpenAI's and text-embeddings-inference's clients ask for them: which call a path names, of which model or region of
+// shared memory. Functions only.
 #ifndef SWIZZLE_SERVER_REST_REST_PATH_H_
 #define SWIZZLE_SERVER_REST_REST_PATH_H_
 
@@ -22,6 +22,9 @@ enum class RestAction : uint8_t {
   kInfer,
   kOpenAiEmbeddings,
   kTeiEmbed,
+  kTeiRerank,
+  kTeiPredict,
+  kTeiInfo,
   kIndex,
   kLoad,
   kUnload,

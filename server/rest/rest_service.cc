@@ -10,10 +10,11 @@
 #include "proto/message_json.h"
 #include "server/rest/region_json.h"
 #include "server/rest/rest_answer.h"
-#include "server/rest/rest_embeddings.h"
 #include "server/rest/rest_infer.h"
 #include "server/rest/rest_orders.h"
+#include "server/rest/rest_texts.h"
 #include "server/rest/settings_json.h"
+#include "server/rest/text_models.h"
 #include "server/telemetry/containment.h"
 
 namespace swizzle {
@@ -46,9 +47,23 @@ std::optional<HttpAnswer> CheckMethod(const RestPath& path, const HttpHead& head
   return refusal;
 }
 
-bool Infers(RestAction action) {
-  return action == RestAction::kInfer || action == RestAction::kOpenAiEmbeddings || action == RestAction::kTeiEmbed;
+// None for what asks nothing of texts.
+std::optional<TextEndpoint> EndpointOf(RestAction action) {
+  switch (action) {
+    case RestAction::kOpenAiEmbeddings:
+      return TextEndpoint::kOpenAiEmbeddings;
+    case RestAction::kTeiEmbed:
+      return TextEndpoint::kTeiEmbed;
+    case RestAction::kTeiRerank:
+      return TextEndpoint::kTeiRerank;
+    case RestAction::kTeiPredict:
+      return TextEndpoint::kTeiPredict;
+    default:
+      return std::nullopt;
+  }
 }
+
+bool Infers(RestAction action) { return action == RestAction::kInfer || EndpointOf(action).has_value(); }
 
 std::string_view ShownIn(const HttpHead& head) { return head.OnlyHeader("authorization"); }
 
@@ -92,11 +107,8 @@ void RestService::Take(std::shared_ptr<HttpCall> call) {
   if (path->action == RestAction::kInfer) {
     return StartRestInfer(inference_.calls(), std::move(call), path->model, path->version);
   }
-  if (path->action == RestAction::kOpenAiEmbeddings) {
-    return StartRestEmbeddings(inference_.calls(), std::move(call), EmbeddingsDialect::kOpenAi);
-  }
-  if (path->action == RestAction::kTeiEmbed) {
-    return StartRestEmbeddings(inference_.calls(), std::move(call), EmbeddingsDialect::kTei);
+  if (const std::optional<TextEndpoint> endpoint = EndpointOf(path->action)) {
+    return StartRestTexts(inference_.calls(), std::move(call), *endpoint);
   }
   if (path->action == RestAction::kLoad || path->action == RestAction::kUnload) {
     const bool load = path->action == RestAction::kLoad;
@@ -146,6 +158,10 @@ StatusOr<HttpAnswer> RestService::Answer(const RestPath& path, HttpCall& call) c
       inference::ModelConfigResponse response;
       SWIZZLE_RETURN_IF_ERROR(inference_.FillConfig(shown, request, response));
       return Json(response.config());
+    }
+    case RestAction::kTeiInfo: {
+      StatusOr<std::string> info = WriteTextInfo(inference_.calls(), call);
+      return info.ok() ? HttpAnswer{.body = {*std::move(info)}} : TextError(TextEndpoint::kTeiEmbed, info.status());
     }
     case RestAction::kIndex:
       return AnswerIndex(call);

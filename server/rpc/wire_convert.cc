@@ -65,11 +65,17 @@ Status ReadScheduling(const Parameters& parameters, const ModelSpec& spec, Insta
 // Those of sequences (sequence_id and its like) change nothing of a model that keeps no state, as in Triton.
 Status ReadParameters(const Parameters& parameters, const ModelSpec& spec, Instant now, DecodedInfer& decoded) {
   for (const auto& [key, value] : parameters) {
-    if (key == "triton_enable_empty_final_response") {
+    const bool marks_final = key == "triton_enable_empty_final_response", truncates = key == "swizzle_truncate";
+    if (marks_final || truncates) {
       if (value.parameter_choice_case() != InferParameter::kBoolParam) {
         return InvalidArgument("parameter '", key, "' must be true or false");
       }
-      decoded.marks_final = value.bool_param();
+      (marks_final ? decoded.marks_final : decoded.request.text_options.truncate) = value.bool_param();
+    } else if (key == "swizzle_prompt") {
+      if (value.parameter_choice_case() != InferParameter::kStringParam) {
+        return InvalidArgument("parameter '", key, "' must be a string, the name of a prompt");
+      }
+      decoded.request.text_options.prompt = value.string_param();
     } else if (StartsWith(key, "triton_")) {
       return InvalidArgument("parameter ", QuotedName(key), " is not known");
     }

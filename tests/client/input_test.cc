@@ -109,6 +109,15 @@ TEST(DrawInputsTest, TextsHaveAsManyWordsAsTheModelTakesTokens) {
   EXPECT_EQ(std::ranges::count((*inputs)[0].data, ' '), 3 * 9);
 }
 
+TEST(DrawInputsTest, OfTextsToClassifyARowHasOne) {
+  ModelMetadata metadata = Model({{"text", "BYTES", {-1, -1}}});
+  metadata.properties = {{"swizzle_text", "classification"}, {"swizzle_max_tokens", "12"}};
+  const auto inputs = Draw(metadata, {.batch = 3});
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_THAT((*inputs)[0].shape, ElementsAre(3, 1));
+  EXPECT_TRUE(Check((*inputs)[0]).ok());
+}
+
 TEST(DrawInputsTest, StringsAreDrawnWhereTheyAreAllowed) {
   const auto plans = PlanInputs(Model({{"a", "BYTES", {-1, 2}}}), {}, /*strings=*/true);
   ASSERT_TRUE(plans.ok()) << plans.status();

@@ -289,6 +289,18 @@ def setting_changes():
             'traces': b'\1' + traces.SerializeToString(), 'log': b'\2' + log.SerializeToString()}
 
 
+def text_requests():
+    """What text_request_fuzz reads: a byte that says of which endpoint, and JSON."""
+    requests = {
+        'openai': (0, {'model': 'm', 'input': ['a', 'b\u00e4'], 'encoding_format': 'base64', 'dimensions': 4}),
+        'embed': (1, {'inputs': 'a', 'truncate': False, 'normalize': True, 'prompt_name': 'query'}),
+        'rerank': (2, {'query': 'a', 'texts': ['b', ''], 'raw_scores': True, 'return_text': True}),
+        'predict': (3, {'inputs': [['a'], ['b', 'c']], 'truncation_direction': 'Right'}),
+        'pair': (3, {'inputs': ['a', 'b']}),
+    }
+    return {name: bytes([endpoint]) + json.dumps(body).encode() for name, (endpoint, body) in requests.items()}
+
+
 def shared_memory_calls():
     """What shared_memory_fuzz reads: a byte that says which call it is, one how long it is, and a message or a name."""
     def call(which, content):
@@ -374,7 +386,7 @@ def main():
                                                   'config_fuzz', 'safetensors_fuzz', 'compressed_tensors_fuzz',
                                                   'http_fuzz', 'model_infer_fuzz', 'npz_fuzz', 'rest_infer_fuzz',
                                                   'settings_fuzz', 'shared_memory_fuzz', 'authorization_fuzz',
-                                                  'tokenizer_fuzz')}
+                                                  'tokenizer_fuzz', 'text_request_fuzz')}
     for directory in directories.values():
         directory.mkdir(parents=True, exist_ok=True)
     write_models(directories['onnx_fuzz'])
@@ -389,7 +401,7 @@ def main():
     for target, seeds in (('http_fuzz', HTTP), ('rest_infer_fuzz', rest_requests()), ('model_infer_fuzz', infer_requests()),
                           ('settings_fuzz', setting_changes()), ('shared_memory_fuzz', shared_memory_calls()),
                           ('authorization_fuzz', AUTHORIZATIONS),
-                          ('tokenizer_fuzz', tokenizer_files())):
+                          ('tokenizer_fuzz', tokenizer_files()), ('text_request_fuzz', text_requests())):
         for name, content in seeds.items():
             (directories[target] / name).write_bytes(content)
 

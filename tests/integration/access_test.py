@@ -41,6 +41,9 @@ CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served th
 # there is one, for POST. Behind the class is the status of who may ask; settings are changed by who may read them, too.
 REST_CALLS = {
     '/embed': [(b'{}', 'infer', 400)],
+    '/info': [(None, 'metadata', 404)],  # of a model of texts, which is not there
+    '/predict': [(b'{}', 'infer', 400)],
+    '/rerank': [(b'{}', 'infer', 400)],
     '/v1/embeddings': [(b'{}', 'infer', 400)],
     '/v2': [(None, 'metadata', 200)],
     '/v2/health/live': [(None, 'probe', 200)],
@@ -230,7 +233,8 @@ def check_every_path(server, address, elsewhere):
 
 
 def test_every_path_of_the_protocol_with_every_token(server):
-    rules = set(re.findall(r'"(/(?:v[12]|embed)[^"]*)", k', (ROOT / 'server/security/access_class.cc').read_text()))
+    table = (ROOT / 'server/security/access_class.cc').read_text()
+    rules = set(re.findall(r'"(/(?:v[12]|embed|info|predict|rerank)[^"]*)", k', table))
     assert rules == set(REST_CALLS), 'a path without a class, or of one that this test does not know'
     check_every_path(server, f'http://{server.rest}', dict.fromkeys(ORDERS, '--http-control-address'))
     assert http(server, '/v2', TOKENS['metadata'])[0] == 404
@@ -238,7 +242,7 @@ def test_every_path_of_the_protocol_with_every_token(server):
 
 def test_every_path_of_the_protocol_for_operators(server):
     check_every_path(server, f'http://{server.http_control}',
-                     dict.fromkeys(('/v2/models/{model}/infer', '/v1/embeddings', '/embed'),
+                     dict.fromkeys(('/v2/models/{model}/infer', '/v1/embeddings', '/embed', '/predict', '/rerank'),
                                    'this address is for operators'))
 
 

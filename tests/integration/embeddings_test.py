@@ -13,7 +13,9 @@ import pytest
 import tritonclient.grpc as triton
 from huggingface_hub.errors import HfHubHTTPError
 
-from text_test import CHECKPOINT, CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, unit, write_tokenizer
+from classification_test import write_tensors
+from text_test import (CHECKPOINT, CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, states_of, unit,
+                       write_tokenizer)
 
 __all__ = ['checkpoint']  # a fixture
 
@@ -95,8 +97,57 @@ def test_huggingfaces_client_gets_unit_vectors(server, client):
     status, answer = post(server, '/embed', {'inputs': TEXTS, 'truncate': True})
     assert status == 200
     numpy.testing.assert_allclose(answer, unit(expected), atol=1e-6)
-    with pytest.raises(HfHubHTTPError, match="'prompt_name' is not supported"):
+    with pytest.raises(HfHubHTTPError, match="the model has no prompt 'query'; it has none"):
         tei.feature_extraction(TEXTS[0], prompt_name='query')
+
+
+def test_prompts_stand_before_texts(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    prompts = {'prompts': {'query': 'the cat ', 'document': ''}, 'default_prompt_name': 'document'}
+    (checkpoint / 'config_sentence_transformers.json').write_text(json.dumps(prompts))
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    plain = post(server, '/embed', {'inputs': ['the cat sat', 'sat']})[1]
+    tei = huggingface_hub.InferenceClient(f'http://{server.rest}/embed')
+    numpy.testing.assert_allclose(tei.feature_extraction('sat', prompt_name='query'), plain[:1], atol=1e-6)
+    numpy.testing.assert_allclose(tei.feature_extraction('sat', prompt_name='document'), plain[1:], atol=1e-6)
+    with triton.InferenceServerClient(server.grpc) as grpc:
+        numpy.testing.assert_allclose(embed(grpc, 'texts', ['sat'], {'swizzle_prompt': 'query'}), plain[:1], atol=1e-6)
+    status, answer = post(server, '/embed', {'inputs': 'sat', 'prompt_name': 'passage'})
+    assert status == 400 and "no prompt 'passage'; it has 'document', 'query'" in answer['error']
+    prompts['default_prompt_name'] = 'query'
+    (repository.directory / 'texts' / '1' / 'config_sentence_transformers.json').write_text(json.dumps(prompts))
+    server = start(repository, '--http-address=127.0.0.1:0')
+    numpy.testing.assert_allclose(post(server, '/embed', {'inputs': 'sat'})[1], plain[:1], atol=1e-6)
+
+
+def test_vectors_may_be_cut(client):
+    whole = vectors(client.embeddings.create(model='texts', input=TEXTS))
+    cut = vectors(client.embeddings.create(model='texts', input=TEXTS, dimensions=3))
+    numpy.testing.assert_allclose(cut, unit(whole[:, :3]), atol=1e-6)
+
+
+def test_dense_modules_are_served(start, repository, checkpoint):
+    repository.folder('ids', checkpoint)
+    write_tokenizer(checkpoint, WORDS)
+    modules = json.loads((checkpoint / 'modules.json').read_text())
+    modules.insert(2, {'idx': 2, 'name': '2', 'path': '2_Dense', 'type': 'sentence_transformers.models.Dense'})
+    (checkpoint / 'modules.json').write_text(json.dumps(modules))
+    (checkpoint / '2_Dense').mkdir()
+    (checkpoint / '2_Dense' / 'config.json').write_text(
+        '{"in_features": 8, "out_features": 4, "activation_function": "torch.nn.modules.activation.Tanh"}')
+    random = numpy.random.default_rng(1)
+    weight, bias = random.normal(size=(4, 8)), random.normal(size=4)
+    write_tensors({'linear.weight': weight, 'linear.bias': bias}, checkpoint / '2_Dense' / 'model.safetensors')
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    server = start(repository)
+    with triton.InferenceServerClient(server.grpc) as grpc:
+        states = states_of(grpc, 'ids', [ids_of(text, 8) for text in TEXTS])
+        pooled = numpy.array([each.mean(axis=0) for each in states])
+        numpy.testing.assert_allclose(embed(grpc, 'texts', TEXTS), unit(numpy.tanh(pooled @ weight.T + bias)),
+                                      atol=1e-5)
 
 
 def test_what_is_wrong_is_said_as_each_expects_it(server, client):
@@ -104,8 +155,8 @@ def test_what_is_wrong_is_said_as_each_expects_it(server, client):
         client.embeddings.create(model='nobody', input='a')
     with pytest.raises(openai.BadRequestError, match="model 'ids' takes no texts"):
         client.embeddings.create(model='ids', input='a')
-    with pytest.raises(openai.BadRequestError, match='8 dimensions, and not of 4'):
-        client.embeddings.create(model='texts', input='a', dimensions=4)
+    with pytest.raises(openai.BadRequestError, match='8 dimensions, and not of 9'):
+        client.embeddings.create(model='texts', input='a', dimensions=9)
     with pytest.raises(openai.BadRequestError, match='tokens are not taken'):
         client.embeddings.create(model='texts', input=[[1, 2]])
     assert post(server, '/embed', {'inputs': []}) == (

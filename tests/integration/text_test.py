@@ -51,24 +51,24 @@ def checkpoint(tmp_path):
     return folder
 
 
-def embed(client, model, texts):
+def embed(client, model, texts, parameters=None):
     tensor = triton.InferInput('text', [len(texts), 1], 'BYTES')
     tensor.set_data_from_numpy(numpy.array([[text.encode()] for text in texts], dtype=numpy.object_))
-    return client.infer(model, [tensor]).as_numpy('embedding')
+    return client.infer(model, [tensor], parameters=parameters).as_numpy('embedding')
 
 
-def states_of(client, model, rows):
+def states_of(client, model, rows, types=None, output='last_hidden_state'):
     """What the encoder says of ids: an array of states for each row."""
     longest = max(len(row) for row in rows)
     arrays = {'input_ids': [row + [0] * (longest - len(row)) for row in rows],
               'attention_mask': [[1] * len(row) + [0] * (longest - len(row)) for row in rows],
-              'token_type_ids': [[0] * longest for _ in rows]}
+              'token_type_ids': [[*of, *[0] * (longest - len(of))] for of in types or [[]] * len(rows)]}
     tensors = []
     for name in arrays:
         array = numpy.array(arrays[name], numpy.int64)
         tensors.append(triton.InferInput(name, array.shape, 'INT64'))
         tensors[-1].set_data_from_numpy(array)
-    states = client.infer(model, tensors).as_numpy('last_hidden_state')
+    states = client.infer(model, tensors).as_numpy(output)
     return [states[i, :len(row)] for i, row in enumerate(rows)]
 
 
@@ -116,6 +116,21 @@ def test_an_onnx_encoder_takes_texts(start, repository, checkpoint):
         states = states_of(client, 'ids', rows)
         expected = numpy.array([each.mean(axis=0) for each in states])
         numpy.testing.assert_allclose(embed(client, 'texts', texts), expected, atol=1e-4)
+
+
+def test_what_would_be_cut_may_be_refused(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        fits, cut = 'a dog ran home .', 'a dog ran home to the mat'
+        embed(client, 'texts', [fits], {'swizzle_truncate': False})
+        embed(client, 'texts', [cut], {'swizzle_truncate': True})
+        with pytest.raises(InferenceServerException, match='element 1 .* the text has 9 tokens; at most 8') as refused:
+            embed(client, 'texts', [fits, cut], {'swizzle_truncate': False})
+        assert refused.value.status() == 'StatusCode.OUT_OF_RANGE'
+        with pytest.raises(InferenceServerException, match="'swizzle_truncate' must be true or false"):
+            embed(client, 'texts', [fits], {'swizzle_truncate': 1})
 
 
 def refusal(client):

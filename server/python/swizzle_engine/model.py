@@ -35,7 +35,8 @@ class Model:
         tuning_budget: for how many seconds kernels may be measured to choose among them, while nothing runs or, with
             tune_now, before this returns. Without, they are chosen by estimates.
         tuning_cache: a file that keeps the times, for other processes, too.
-        text: 'embedding': the encoder's input is text, by the tokeniser in its folder, and its output a vector of each.
+        text: the encoder's input is text, by the tokeniser in its folder. 'embedding': its output is a vector of each;
+            'classification': of each, or of each pair, the scores of its labels.
         """
         if device != 'cpu' and (module := cuda.find_module()) is not None:
             cuda.load_libraries(module)
@@ -48,17 +49,26 @@ class Model:
         self.name: str = self._engine.name
         self.inputs: list[_engine.TensorInfo] = self._engine.inputs
         self.outputs: list[_engine.TensorInfo] = self._engine.outputs
+        self._texts = self.inputs[0].name if text and len(self.inputs[0].shape) == 2 else None
         _open.add(self)
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, numpy.ndarray]:
         """The outputs by name: all of them, or those that are asked for."""
-        return self._run(inputs if type(inputs) is dict else dict(inputs), outputs)
+        inputs = inputs if type(inputs) is dict else dict(inputs)
+        return self._run(inputs if self._texts is None else self._by_rows(inputs), outputs)
 
     def __call__(self, *arrays: Any, **inputs: Any) -> dict[str, numpy.ndarray]:
         """As run. Inputs without a name are the first ones, in the model's order."""
         if arrays:
             inputs = self._named(arrays, inputs)
-        return self._run(inputs)
+        return self._run(inputs if self._texts is None else self._by_rows(inputs))
+
+    def _by_rows(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Rows have a text each, or a pair of them; of a text alone, or a list of texts, each is a row."""
+        if self._texts not in inputs:
+            return inputs
+        texts = numpy.asarray(inputs[self._texts], dtype=object)
+        return inputs | {self._texts: texts.reshape(-1, 1) if texts.ndim < 2 else texts}
 
     def _named(self, arrays: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any]:
         if len(arrays) > len(self.inputs):

@@ -25,12 +25,14 @@ class Commands : public ::testing::Test {
     err_.str("");
     std::vector<const char*> argv = {"swizzle-pack"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    Terminal terminal{out_, err_, false};
+    std::istringstream in(in_);
+    Terminal terminal{.out = out_, .err = err_, .in = &in};
     return RunTool(static_cast<int>(argv.size()), argv.data(), terminal);
   }
 
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   std::string out() const { return out_.str(); }
+  void Type(std::string text) { in_ = std::move(text); }
   std::string err() const { return err_.str(); }
 
   std::string Packed(const std::string& name, const Network& network) const {
@@ -69,6 +71,7 @@ class Commands : public ::testing::Test {
  private:
   const TemporaryFolder folder_;
   std::ostringstream out_, err_;
+  std::string in_;
 };
 
 }  // namespace swizzle::pack

@@ -124,7 +124,7 @@ TEST(Options, PackValidateAndRun) {
 }
 
 TEST(Options, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"inspect", "prune", "quantize", "pack", "validate", "run"}) {
+  for (const char* command : {"inspect", "prune", "quantize", "pack", "validate", "run", "tokenize"}) {
     const CommandLine line = Parse({command, "--help"});
     EXPECT_FALSE(line.command);
     EXPECT_EQ(line.outcome, Outcome::kOk);
@@ -142,8 +142,9 @@ TEST(Options, ThePageOfFlagsIsWhatHelpSays) {
     return Parse(words).text;
   };
   if (!IsReadable(help({"--help"}))) GTEST_SKIP() << "this CLI11 lays help out otherwise";
-  ExpectPage("model_loader/pack/FLAGS.md",
-             CommandPage("swizzle-pack", {"inspect", "prune", "quantize", "pack", "validate", "run"}, help));
+  ExpectPage(
+      "model_loader/pack/FLAGS.md",
+      CommandPage("swizzle-pack", {"inspect", "prune", "quantize", "pack", "validate", "run", "tokenize"}, help));
 }
 
 TEST(Options, MistakesAreOneLine) {

@@ -103,6 +103,23 @@ TEST(BertConfig, TheKindFollowsFromTheArchitectureOrTheTensors) {
   EXPECT_EQ(family("", "bert"), BertFamily::kBert);
 }
 
+TEST(BertConfig, ClassifiersAreToldByTheArchitecture) {
+  const auto classifier = [](const char* type, const char* architecture) {
+    const auto config =
+        ParseBertConfig(Concat(R"({"model_type":")", type, R"(","architectures":[")", architecture, "\"]}"));
+    EXPECT_THAT(config, IsOk()) << architecture;
+    return config->classifier;
+  };
+  EXPECT_EQ(classifier("bert", "BertForSequenceClassification"), BertClassifier::kPooler);
+  EXPECT_EQ(classifier("roberta", "RobertaForSequenceClassification"), BertClassifier::kTanh);
+  EXPECT_EQ(classifier("xlm-roberta", "XLMRobertaForSequenceClassification"), BertClassifier::kTanh);
+  EXPECT_EQ(classifier("camembert", "CamembertForSequenceClassification"), BertClassifier::kTanh);
+  EXPECT_EQ(classifier("electra", "ElectraForSequenceClassification"), BertClassifier::kGelu);
+  EXPECT_EQ(classifier("distilbert", "DistilBertForSequenceClassification"), BertClassifier::kRelu);
+  EXPECT_EQ(classifier("bert", "BertForTokenClassification"), BertClassifier::kNone);
+  EXPECT_EQ(classifier("bert", "BertModel"), BertClassifier::kNone);
+}
+
 TEST(BertConfig, DistilBertKnowsTheNamesOfBertsFields) {
   const auto config = ParseBertConfig(R"({"model_type":"distilbert","hidden_size":64,"num_attention_heads":4,)"
                                       R"("num_hidden_layers":3,"hidden_act":"relu"})");

@@ -34,7 +34,7 @@ TensorMap Layer() {
 CheckpointWeights Weights(TensorMap tensors, ActivationRounding rounding = ActivationRounding::kByScale) {
   const Compression compression{.quantised = true, .activations = rounding};
   const char* const prefix = tensors.begin()->first.starts_with("bert.") ? "bert." : "";
-  auto weights = CheckpointWeights::From(BertFamily::kBert, prefix, compression, std::move(tensors));
+  auto weights = CheckpointWeights::From({}, prefix, compression, std::move(tensors));
   SWIZZLE_CHECK(weights.ok());
   return *std::move(weights);
 }
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, CheckpointWeightsFaultTest, ::testing::ValuesIn
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(CheckpointWeights, AreRealUnlessTheConfigurationSaysSo) {
-  auto weights = CheckpointWeights::From(BertFamily::kBert, "bert.", {}, Layer());
+  auto weights = CheckpointWeights::From({}, "bert.", {}, Layer());
   ASSERT_THAT(weights, IsOk());
   EXPECT_THAT(weights->TakeLinear(kPooler, {2, 3}), IsError(kUnsupported, "'pooler.dense.weight' is INT8"));
 }

@@ -74,5 +74,15 @@ TEST(TensorNames, AreTranslated) {
   EXPECT_EQ(distil("vocab_transform.weight"), "");
 }
 
+TEST(TensorNames, ClassifiersStandBesideTheEncoder) {
+  EXPECT_EQ(ClassifierName("bert.", "classifier.weight"), "classifier.weight");
+  EXPECT_EQ(ClassifierName("", "classifier.bias"), "classifier.bias");
+  EXPECT_EQ(ClassifierName("module.roberta.", "module.classifier.out_proj.weight"), "classifier.out_proj.weight");
+  EXPECT_EQ(ClassifierName("module.roberta.", "classifier.out_proj.weight"), "") << "outside of what wraps both";
+  EXPECT_EQ(ClassifierName("distilbert.", "pre_classifier.weight"), "pre_classifier.weight");
+  EXPECT_EQ(ClassifierName("bert.", "bert.pooler.dense.weight"), "");
+  EXPECT_EQ(ClassifierName("bert.", "cls.predictions.bias"), "");
+}
+
 }  // namespace
 }  // namespace swizzle

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "model_loader/compiled/compile.h"
+#include "model_loader/text/dense.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/plan_runs.h"
 #include "tests/support/status_matchers.h"
@@ -29,10 +31,10 @@ std::vector<float> Floats(const TensorView& view) {
 class PooledEncoderTest : public ::testing::Test {
  protected:
   // Its first output, and its shape.
-  std::pair<std::vector<float>, Shape> Run(const GraphRevision& revise) {
+  std::pair<std::vector<float>, Shape> Run(const GraphRevision& revise, bool planned_whole = true) {
     auto model = LoadRunnableModel(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert", {.revise = revise});
     EXPECT_THAT(model, IsOk());
-    EXPECT_TRUE(std::holds_alternative<LoadedModel>(*model)) << "one plan takes the pooling, too";
+    EXPECT_EQ(std::holds_alternative<LoadedModel>(*model), planned_whole) << "one plan takes the pooling, too";
     const auto compiled = CompileFor(devices_, *std::move(model), {.max_batch = 2, .max_tokens = 16, .threads = 1});
     EXPECT_THAT(compiled, IsOk());
     const auto runner = compiled->NewRunner({});
@@ -81,6 +83,47 @@ TEST_F(PooledEncoderTest, TheFirstTokenStandsForAll) {
   swizzle::testing::ExpectClose(pooled, expected, 1e-5f);
 }
 
+TEST_F(PooledEncoderTest, TheLastTokenStandsForAll) {
+  const auto [states, shape] = Run(nullptr);
+  const auto width = static_cast<std::ptrdiff_t>(shape[2]);
+  const auto [pooled, pooled_shape] =
+      Run([](Graph& graph) { return PoolTokens(Pooling::kLast, graph); }, /*planned_whole=*/false);
+  EXPECT_EQ(pooled_shape, (Shape{2, shape[2]}));
+  std::vector<float> expected(states.begin() + 3 * width, states.begin() + 4 * width);      // of four tokens
+  expected.insert(expected.end(), states.begin() + 5 * width, states.begin() + 6 * width);  // of two
+  swizzle::testing::ExpectClose(pooled, expected, 1e-5f);
+}
+
+TEST_F(PooledEncoderTest, VectorsGoThroughDenseLayers) {
+  const auto [pooled, pooled_shape] = Run([](Graph& graph) { return PoolTokens(Pooling::kMean, graph); });
+  const auto width = static_cast<size_t>(pooled_shape[1]);
+  std::vector<float> weight(width * 3);
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] = std::sin(static_cast<float>(i));
+  const std::vector<float> bias = {1.0f, 0.0f, -1.0f};
+  const DenseLayer layer{.name = "2_Dense",
+                         .weight = Tensor::Floats({static_cast<int64_t>(width), 3}, weight),
+                         .bias = Tensor::Floats({3}, bias),
+                         .activation = "Tanh"};
+  const auto [dense, dense_shape] = Run([&](Graph& graph) {
+    const Status done = PoolTokens(Pooling::kMean, graph);
+    return done.ok() ? AddDense(layer, graph) : done;
+  });
+  EXPECT_EQ(dense_shape, (Shape{2, 3}));
+  std::vector<float> expected;
+  for (size_t row = 0; row < 2; ++row) {
+    for (size_t k = 0; k < 3; ++k) {
+      float sum = bias[k];
+      for (size_t i = 0; i < width; ++i) sum += pooled[row * width + i] * weight[i * 3 + k];
+      expected.push_back(std::tanh(sum));
+    }
+  }
+  swizzle::testing::ExpectClose(dense, expected, 1e-5f);
+  auto graph = swizzle::testing::ParseGraph("\ninput %x: FP32[N,8]\noutput \"x\" = %x\n", 17);
+  ASSERT_THAT(graph, IsOk());
+  graph->outputs[0].shape = Shape{-1, 9};
+  EXPECT_THAT(AddDense(layer, *graph), IsError(StatusCode::kInvalidArgument, "vectors before it have 9"));
+}
+
 TEST(PoolTokensTest, KeepsWhatIsPooledAlready) {
   auto graph = swizzle::testing::ParseGraph(R"(
 input %x: FP32[N,8]
@@ -95,6 +138,24 @@ output "sentence_embedding" = %b
   ASSERT_EQ(graph->outputs.size(), 1u);
   EXPECT_EQ(graph->outputs[0].name, "sentence_embedding");
   EXPECT_EQ(graph->nodes.size(), 2u);
+}
+
+TEST(KeepLogitsTest, LeavesLogitsAlone) {
+  const auto parsed = [](const std::string& outputs) {
+    auto graph = swizzle::testing::ParseGraph(
+        "\ninput %x: FP32[N,8]\n%a = Relu(%x) \"a\" -> FP32[?]\n%b = Neg(%x) \"b\" -> FP32[?]\n" + outputs, 17);
+    EXPECT_THAT(graph, IsOk());
+    return *std::move(graph);
+  };
+  Graph graph = parsed("output \"pooler_output\" = %a\noutput \"logits\" = %b\n");
+  EXPECT_THAT(KeepLogits(graph), IsOk());
+  ASSERT_EQ(graph.outputs.size(), 1u);
+  EXPECT_EQ(graph.outputs[0].name, "logits");
+  graph = parsed("output \"probabilities\" = %a\n");
+  EXPECT_THAT(KeepLogits(graph), IsOk()) << "there is no other";
+  EXPECT_EQ(graph.outputs[0].name, "probabilities");
+  graph = parsed("output \"a\" = %a\noutput \"b\" = %b\n");
+  EXPECT_THAT(KeepLogits(graph), IsError(StatusCode::kInvalidArgument, "its outputs are 'a', 'b'"));
 }
 
 TEST(PoolTokensTest, SaysWhatIsMissing) {

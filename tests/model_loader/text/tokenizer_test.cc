@@ -72,7 +72,7 @@ TEST(Tokenizer, LongTextsAreReadAsFarAsTheyAreKept) {
   EXPECT_THAT(tokenizer.Encode(chinese, options)->ids, ElementsAre(2, 5, 1, 1, 1, 3)) << "its one space is far off";
   // Whoever refuses what is too long has all of it counted.
   EXPECT_THAT(tokenizer.Encode(words, {.max_tokens = 6, .truncate = false}),
-              IsError(StatusCode::kInvalidArgument, "has 100003 tokens"));
+              IsError(StatusCode::kOutOfRange, "has 100003 tokens"));
 }
 
 TEST(Tokenizer, TruncatesOrRefuses) {
@@ -85,7 +85,7 @@ TEST(Tokenizer, TruncatesOrRefuses) {
   EXPECT_FALSE(Bert().Encode("hello world", options)->truncated);
   options.truncate = false;
   EXPECT_THAT(Bert().Encode("hello world a", options),
-              IsError(StatusCode::kInvalidArgument, "the text has 5 tokens; at most 4 may be"));
+              IsError(StatusCode::kOutOfRange, "the text has 5 tokens; at most 4 may be"));
   options = {.max_tokens = 2, .truncate = true, .add_special_tokens = true};
   EXPECT_THAT(Bert().Encode("hello", options)->ids, ElementsAre(2, 3));
   options.max_tokens = 1;

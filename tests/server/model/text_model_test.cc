@@ -25,12 +25,15 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+using ::testing::FloatNear;
 
 // Each letter is a token, by its place in the alphabet, between 1 and 2; digits are none.
-StatusOr<TextTokens> Letters(std::string_view text) {
+StatusOr<TextTokens> Letters(const TextRow& row, const TextOptions&) {
   TextTokens tokens;
   tokens.ids.push_back(1);
-  for (const char letter : text) {
+  for (const char letter : row.text) {
     if (letter < 'a') return InvalidArgument("'", std::string(1, letter), "' is no letter");
     tokens.ids.push_back(3 + letter - 'a');
   }
@@ -76,7 +79,8 @@ class TextModelTest : public ::testing::Test {
     return Run(model, std::move(request));
   }
   std::shared_ptr<Model> TextModel(bool normalises) {
-    return NewTextModel(*TextSpec(encoder_->spec()), encoder_, {.encode = Letters, .normalises = normalises});
+    return NewTextModel(*TextSpec(encoder_->spec(), {}), encoder_,
+                        {.encode = Letters, .pipeline = {.normalises = normalises}});
   }
 
   const std::unique_ptr<Backend> backend_;
@@ -117,6 +121,75 @@ TEST_F(TextModelTest, VectorsMayHaveLengthOne) {
   EXPECT_EQ(TextModel(true)->facts()->properties.at("swizzle_normalised"), "1");
 }
 
+TEST(ScoreLogitsTest, ScoresAreTheFunctionOfLogits) {
+  const auto scored = [](text::ScoreFunction function, size_t width, const std::vector<float>& logits) {
+    std::string bytes(logits.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), logits.data(), bytes.size());
+    ScoreLogits(function, width, bytes);
+    std::vector<float> scores(logits.size());
+    std::memcpy(scores.data(), bytes.data(), bytes.size());
+    return scores;
+  };
+  const std::vector<float> logits = {0.0f, 1.0f, 500.0f, -500.0f};
+  EXPECT_EQ(scored(text::ScoreFunction::kNone, 2, logits), logits);
+  EXPECT_THAT(scored(text::ScoreFunction::kSigmoid, 2, logits),
+              ElementsAre(FloatEq(0.5f), FloatNear(0.731059f, 1e-6f), FloatEq(1.0f), FloatNear(0.0f, 1e-30f)));
+  EXPECT_THAT(scored(text::ScoreFunction::kSoftmax, 2, logits),
+              ElementsAre(FloatNear(0.268941f, 1e-6f), FloatNear(0.731059f, 1e-6f), FloatEq(1.0f), FloatEq(0.0f)));
+}
+
+TEST(CutVectorsTest, LeavesTheFirstNumbers) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  std::string bytes(numbers.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  CutVectors(3, 2, bytes);
+  std::vector<float> cut(4);
+  ASSERT_EQ(bytes.size(), cut.size() * sizeof(float));
+  std::memcpy(cut.data(), bytes.data(), bytes.size());
+  EXPECT_THAT(cut, ElementsAre(1, 2, 4, 5));
+}
+
+TEST_F(TextModelTest, ClassifiesTextsAndPairs) {
+  const text::Pipeline pipeline = {.task = text::TextTask::kClassification};
+  const auto spec = TextSpec(encoder_->spec(), pipeline);
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->inputs[0].dims, Shape{-1});
+  ASSERT_EQ(spec->outputs.size(), 2u);
+  EXPECT_EQ(spec->outputs[0].name, "scores");
+  EXPECT_EQ(spec->outputs[1].name, "logits");
+  EXPECT_EQ(spec->outputs[0].labels->at(23), "LABEL_23");
+  const auto pairs = [](const TextRow& row, const TextOptions& options) {
+    return Letters({row.pair ? std::string(row.text) + "z" + std::string(*row.pair) : std::string(row.text)}, options);
+  };
+  const auto model = NewTextModel(*spec, encoder_, {.encode = pairs, .pipeline = pipeline});
+  const auto run = [&](const std::vector<std::string>& texts, int64_t in_a_row) -> StatusOr<std::vector<std::string>> {
+    std::string tensor;
+    for (const std::string& text : texts) AppendElement(text, tensor);
+    Request request;
+    request.rows = std::ssize(texts) / in_a_row;
+    request.inputs = {{DType::kString, {request.rows, in_a_row}, std::as_bytes(std::span(tensor))}};
+    SWIZZLE_RETURN_IF_ERROR(PrepareRequest(*model, request));
+    std::vector<std::string> outputs;
+    std::vector<Shape> shapes;
+    BatchItem items[] = {{request.inputs, request.rows, &outputs, &shapes}};
+    BatchTimes times;
+    SWIZZLE_RETURN_IF_ERROR((*model->NewSession(Clock::Real()))->Run(items, times));
+    EXPECT_EQ(shapes, (std::vector<Shape>{{request.rows, 24}, {request.rows, 24}}));
+    return outputs;
+  };
+  const auto pair = run({"ab", "cd", "", "e"}, 2), text = run({"abzcd", "ze"}, 1);
+  ASSERT_THAT(pair, IsOk());
+  ASSERT_THAT(text, IsOk());
+  EXPECT_EQ(*pair, *text);
+  std::string scores = (*text)[1];
+  ScoreLogits(text::ScoreFunction::kSoftmax, 24, scores);
+  EXPECT_EQ((*text)[0], scores);
+  EXPECT_THAT(run({"a", "b", "c"}, 3), IsError(StatusCode::kInvalidArgument, "has 3 texts in a row; send one, or two"));
+  EXPECT_THAT(run({"a", "1"}, 2), IsError(StatusCode::kInvalidArgument, "pair 0 of input 'text' of model 'm'"));
+  EXPECT_THAT(TextSpec(encoder_->spec(), {.task = text::TextTask::kClassification, .labels = {"a", "b"}}),
+              IsError(StatusCode::kInvalidArgument, "names 2 labels in id2label, but the classifier scores 24"));
+}
+
 TEST_F(TextModelTest, SaysWhichTextIsWrong) {
   EXPECT_THAT(Embed(*TextModel(false), {"ab", "a1"}),
               IsError(StatusCode::kInvalidArgument, "element 1 of input 'text' of model 'm': '1' is no letter"));
@@ -126,10 +199,11 @@ TEST_F(TextModelTest, SaysWhichTextIsWrong) {
 TEST_F(TextModelTest, WantsAnEncoderOfTokens) {
   ModelSpec spec = encoder_->spec();
   spec.inputs[0].name = "pixels";
-  EXPECT_THAT(TextSpec(spec), IsError(StatusCode::kInvalidArgument, "input 'pixels' (INT64) is none that a tokeniser"));
+  EXPECT_THAT(TextSpec(spec, {}),
+              IsError(StatusCode::kInvalidArgument, "input 'pixels' (INT64) is none that a tokeniser"));
   spec = encoder_->spec();
   spec.outputs[0].dims = {-1, 24};
-  EXPECT_THAT(TextSpec(spec), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
+  EXPECT_THAT(TextSpec(spec, {}), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
 }
 
 }  // namespace

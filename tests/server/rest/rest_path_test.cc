@@ -30,6 +30,9 @@ TEST(RestPathTest, NamesCallsAndModels) {
       {"/v2/systemsharedmemory/status", RestAction::kSystemRegions, "", ""},
       {"/v1/embeddings", RestAction::kOpenAiEmbeddings, "", ""},
       {"/embed", RestAction::kTeiEmbed, "", ""},
+      {"/rerank", RestAction::kTeiRerank, "", ""},
+      {"/predict", RestAction::kTeiPredict, "", ""},
+      {"/info", RestAction::kTeiInfo, "", ""},
   };
   for (const auto& its : cases) {
     const std::optional<RestPath> path = ParseRestPath(its.target);

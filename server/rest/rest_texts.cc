@@ -1,0 +1,382 @@
+#include "server/rest/rest_texts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/base/mutex.h"
+#include "model_loader/files/printable_name.h"
+#include "server/model/request_inputs.h"
+#include "server/model/string_tensor.h"
+#include "server/model/text_model.h"
+#include "server/rest/embeddings_json.h"
+#include "server/rest/http_infer.h"
+#include "server/rest/scores_json.h"
+#include "server/rest/text_models.h"
+#include "server/rpc/received_message.h"
+#include "server/telemetry/containment.h"
+
+namespace swizzle {
+namespace {
+
+// Inferences of one request that are under way at a time: enough for a batch to be received while another runs, and few
+// enough that others find room in the queue.
+constexpr size_t kMostAtOnce = 4;
+
+// Bytes of texts in an inference, beside which no more begin: a query that is long stands there once for every text.
+constexpr size_t kMostPartBytes = 1 << 20;
+
+// Rows of a request that become one inference.
+struct Part {
+  std::string_view texts;  // of the request
+  int64_t first = 0, rows = 0;
+  bool pairs = false;  // whether a row is two of the texts
+};
+
+// In their order, of `most` rows at most. The request outlives them.
+std::vector<Part> PartsOf(const TextRequest& request, int64_t most) {
+  std::vector<Part> parts;
+  const size_t query_bytes = request.query ? request.query->size() : 0;
+  std::string_view left = request.texts;
+  for (int64_t row = 0; row < request.count;) {
+    Part part{.texts = left, .first = row, .pairs = request.is_pair(row)};
+    for (size_t bytes = 0; part.rows < most && bytes < kMostPartBytes; ++row, ++part.rows) {
+      if (row == request.count || request.is_pair(row) != part.pairs) break;
+      bytes += TakeElement(left).size() + query_bytes;
+      if (part.pairs) bytes += TakeElement(left).size();
+    }
+    part.texts.remove_suffix(left.size());
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// A part as a model of texts takes it, with the query before each of its texts.
+std::string TensorOf(const TextRequest& request, const Part& part) {
+  if (!request.query) return std::string(part.texts);
+  std::string tensor;
+  for (std::string_view left = part.texts; !left.empty();) {
+    AppendElement(*request.query, tensor);
+    AppendElement(TakeElement(left), tensor);
+  }
+  return tensor;
+}
+
+class TextsJob;
+
+// One of the inferences that a job becomes. Deletes itself once its end is told.
+class TextsPart final : public HttpInfer {
+ public:
+  TextsPart(InferCalls& calls, std::shared_ptr<TextsJob> job, std::shared_ptr<HttpCall> call, size_t index,
+            const grpc::ByteBuffer& bytes)
+      : HttpInfer(calls, std::move(call), bytes), job_(std::move(job)), index_(index) {}
+
+ private:
+  void Answer(inference::ModelInferResponse& response, std::unique_ptr<HeldOfAll>) override {
+    numbers_ = std::move(*response.mutable_raw_output_contents(0));
+    const auto tokens = response.parameters().find("swizzle_tokens");
+    if (tokens != response.parameters().end()) tokens_ = tokens->second.int64_param();
+  }
+  void End(const Status& status) override;
+
+  const std::shared_ptr<TextsJob> job_;
+  const size_t index_;
+  std::string numbers_;
+  int64_t tokens_ = 0;
+};
+
+// A request from its texts to its answer. At most kMostAtOnce of its parts are under way; after one that failed, and
+// once the client has left, no other begins. A part for which there is no room beside the job's others waits for one of
+// these, and from then on there are fewer at a time. Thread-safe.
+class TextsJob : public std::enable_shared_from_this<TextsJob> {
+ public:
+  TextsJob(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint, TextRequest request,
+           std::shared_ptr<ServingModel> serving)
+      : calls_(calls),
+        endpoint_(endpoint),
+        request_(std::move(request)),
+        serving_(std::move(serving)),
+        parts_(PartsOf(request_, spec().max_batch_size > 0 ? spec().max_batch_size : request_.count)),
+        call_(std::move(call)),
+        under_way_(calls, [this] { return call_->peer(); }),
+        held_bytes_(static_cast<int64_t>(request_.texts.size() + (request_.query ? request_.query->size() : 0))) {
+    for (size_t i = 0; i < parts_.size(); ++i) waiting_.push_back(i);
+    numbers_.resize(parts_.size());
+    held_.HoldAnyway(calls_.inflight, held_bytes_);
+  }
+
+  const ServingModel* serving() const { return serving_.get(); }
+  int64_t FirstRowOf(size_t part) const { return parts_[part].first; }
+
+  // INVALID_ARGUMENT, OUT_OF_RANGE: the request asks for what there is not, or for more than may be answered.
+  Status Check() {
+    SWIZZLE_ASSIGN_OR_RETURN(const size_t index, IndexOfOutput(spec(), output()));
+    const int64_t width = spec().outputs[index].dims.back();
+    if (request_.dimensions > width && width >= 0) {
+      return InvalidArgument("model '", spec().name, "' gives vectors of ", width, " dimensions, and not of ",
+                             request_.dimensions);
+    }
+    if (request_.raw && normalises()) {
+      return InvalidArgument("'normalize' must be true or left out: the vectors of model '", spec().name,
+                             "' have length 1");
+    }
+    const int64_t bytes = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(float));
+    if (request_.count <= calls_.limits.max_response_bytes / bytes) return absl::OkStatus();
+    return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
+                     calls_.limits.max_response_bytes, " bytes; send fewer at a time");
+  }
+
+  void Run() {
+    call_->OnLeft([weak = weak_from_this()] {
+      if (const auto job = weak.lock()) job->Leave();
+    });
+    const size_t first = std::min(kMostAtOnce, parts_.size());
+    for (size_t i = 0; i < first; ++i) Advance();
+  }
+
+  void PartEnded(size_t index, const Status& status, std::string numbers, int64_t tokens) {
+    {
+      const MutexLock lock(mutex_);
+      const bool was_alone = running_.extract(index).mapped().alone;
+      if (absl::IsResourceExhausted(status) && !was_alone) {
+        waiting_.push_back(index);
+        at_once_ = std::max<size_t>(running_.size(), 1);
+      } else if (status_.ok()) {
+        status_ = status;
+      }
+      held_bytes_ += static_cast<int64_t>(numbers.size());
+      held_.HoldAnyway(calls_.inflight, held_bytes_);
+      numbers_[index] = std::move(numbers);
+      tokens_ += tokens;
+    }
+    if (parts_.size() == 1) return Advance();
+    // Not on the executor's thread, where texts would be tokenised while its batch's other requests wait for their end.
+    const Status added = Contain("go on with the texts", [this] {
+      calls_.decoders.Add([self = shared_from_this()] { self->Advance(); });
+      return absl::OkStatus();
+    });
+    if (!added.ok()) Advance();
+  }
+
+ private:
+  const ModelSpec& spec() const { return serving_->model->spec(); }
+  bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
+  bool normalises() const { return serving_->model->facts()->properties.contains("swizzle_normalised"); }
+  std::string_view output() const {
+    return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
+  }
+
+  void Leave() {
+    std::vector<InferCall*> running;
+    {
+      const MutexLock lock(mutex_);
+      if (answered_) return;
+      if (status_.ok()) status_ = absl::CancelledError("the client has left");
+      for (const auto& [index, its] : running_) {
+        its.part->Retain();
+        running.push_back(its.part);
+      }
+    }
+    for (InferCall* const part : running) {
+      part->Cancel();
+      part->Release();
+    }
+  }
+
+  // Begins a part, or answers once all have ended. A part may end while it begins: its turn is then taken by the loop
+  // that is under way, so that a thousand parts that do need no deeper stack than one.
+  void Advance() {
+    if (turns_.fetch_add(1) > 0) return;
+    const auto self = shared_from_this();
+    do {
+      Step();
+    } while (turns_.fetch_sub(1) > 1);
+  }
+
+  void Step() {
+    TextsPart* part = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      if (answered_) return;
+      if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
+        StatusOr<TextsPart*> made =
+            Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
+        status_ = made.status();
+        if (made.ok()) part = *made;
+      }
+      if (part == nullptr) {
+        if (!running_.empty()) return;
+        answered_ = true;
+      }
+    }
+    if (part == nullptr) return Answer();
+    part->Start();
+    part->Release();
+  }
+
+  // The next part, which is held for whoever starts it, since it may end before Start returns.
+  StatusOr<TextsPart*> NextPart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t index = waiting_.front();
+    const Part& its = parts_[index];
+    inference::ModelInferRequest message;
+    message.set_model_name(spec().name);
+    message.set_model_version(std::to_string(spec().version));
+    auto& input = *message.add_inputs();
+    input.set_name(spec().inputs[0].name);
+    input.set_datatype("BYTES");
+    input.add_shape(its.rows);
+    if (classifies()) {
+      input.add_shape(its.pairs || request_.query ? 2 : 1);
+    } else if (spec().max_batch_size > 0) {
+      for (const int64_t dim : spec().inputs[0].wire_dims()) input.add_shape(dim);
+    }
+    message.add_outputs()->set_name(std::string(output()));
+    if (request_.prompt) (*message.mutable_parameters())["swizzle_prompt"].set_string_param(*request_.prompt);
+    if (!request_.truncate) (*message.mutable_parameters())["swizzle_truncate"].set_bool_param(false);
+    message.add_raw_input_contents(TensorOf(request_, its));
+    const grpc::Slice slice = SerializedSlice(message);
+    auto made = std::make_unique<TextsPart>(calls_, shared_from_this(), call_, index, grpc::ByteBuffer(&slice, 1));
+    running_.emplace(index, Running{.part = made.get(), .alone = running_.empty()});
+    waiting_.pop_front();
+    TextsPart* const part = made.release();  // it deletes itself
+    part->Retain();
+    return part;
+  }
+
+  // By the one that has set answered_: nobody changes the rest of the job any more.
+  void Answer() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    StatusOr<HttpAnswer> answer =
+        status_.ok() ? Contain("write the answer", [this] { return Written(); }) : StatusOr<HttpAnswer>(status_);
+    const std::shared_ptr<HttpCall> call = std::move(call_);
+    call->Answer(answer.ok() ? *std::move(answer) : TextError(endpoint_, answer.status()),
+                 [self = shared_from_this()] {});
+  }
+
+  StatusOr<HttpAnswer> Written() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    size_t bytes = 0;
+    for (const std::string& numbers : numbers_) bytes += numbers.size();
+    const size_t row_bytes = bytes / static_cast<size_t>(request_.count), width = row_bytes / sizeof(float);
+    if (width == 0 || width * sizeof(float) * static_cast<size_t>(request_.count) != bytes) {
+      return MakeError(StatusCode::kInternal, "model '", spec().name, "' gave ", bytes, " bytes for ", request_.count,
+                       " texts");
+    }
+    const int64_t most = calls_.limits.max_response_bytes;
+    StatusOr<std::string> text = std::string();
+    if (classifies()) {
+      const std::vector<std::string> labels = Labels(width);
+      const Scores scores = {.rows = numbers_, .labels = labels};
+      text = endpoint_ == TextEndpoint::kTeiRerank ? WriteRanks(request_, scores, most)
+                                                   : WritePredictions(request_, scores, most);
+    } else {
+      const size_t kept = request_.dimensions > 0 ? std::min(width, static_cast<size_t>(request_.dimensions)) : width;
+      const bool cut = kept < width;
+      for (std::string& vectors : numbers_) {
+        if (cut) CutVectors(width, kept, vectors);
+        if (request_.unit || (cut && normalises())) NormaliseVectors(kept, vectors);
+      }
+      const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = kept, .tokens = tokens_};
+      text = WriteEmbeddings(endpoint_, request_, embeddings, most);
+    }
+    SWIZZLE_RETURN_IF_ERROR(text.status());
+    return HttpAnswer{.body = {*std::move(text)}};
+  }
+
+  // As many as there are scores of a row, whatever a file of labels has.
+  std::vector<std::string> Labels(size_t width) const {
+    const auto scores = std::ranges::find(spec().outputs, output(), &TensorSpec::name);
+    std::vector<std::string> labels;
+    if (scores->labels != nullptr) labels = *scores->labels;
+    labels.resize(std::min(labels.size(), width));
+    while (labels.size() < width) labels.push_back(Concat("LABEL_", labels.size()));
+    return labels;
+  }
+
+  struct Running {
+    InferCall* part;
+    bool alone;  // it began while no other part was under way
+  };
+
+  InferCalls& calls_;
+  const TextEndpoint endpoint_;
+  const TextRequest request_;
+  const std::shared_ptr<ServingModel> serving_;  // of all parts
+  const std::vector<Part> parts_;                // in request_
+  std::shared_ptr<HttpCall> call_;               // null once it is answered
+  const CallUnderWay under_way_;
+
+  Mutex mutex_;
+  int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and numbers
+  HeldBytes held_ ABSL_GUARDED_BY(mutex_);
+  std::deque<size_t> waiting_ ABSL_GUARDED_BY(mutex_);         // parts
+  std::map<size_t, Running> running_ ABSL_GUARDED_BY(mutex_);  // likewise
+  std::vector<std::string> numbers_ ABSL_GUARDED_BY(mutex_);   // by part: vectors or scores
+  size_t at_once_ ABSL_GUARDED_BY(mutex_) = kMostAtOnce;
+  Status status_ ABSL_GUARDED_BY(mutex_);
+  int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<int> turns_ = 0;
+};
+
+// What a client should try again, and what not, differs from a single inference's.
+void TextsPart::End(const Status& status) {
+  Status its = status;
+  const bool other_model = serving() == nullptr ? index_ > 0 && absl::IsNotFound(status) : serving() != job_->serving();
+  if (other_model) {
+    its = MakeError(StatusCode::kUnavailable, "the model was replaced while its texts were under way; try again");
+  } else if (too_large()) {
+    its = MakeError(StatusCode::kOutOfRange, std::string(status.message()));
+  }
+  if (const int64_t first = job_->FirstRowOf(index_); first > 0 && !its.ok()) {
+    its = MakeError(its.code(), std::string(its.message()), " (of the texts from number ", first, " on)");
+  }
+  job_->PartEnded(index_, its, std::move(numbers_), tokens_);
+  Release();
+}
+
+void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std::shared_ptr<const HttpBody> body,
+                  TextEndpoint endpoint) {
+  const Status status = Contain("take the request", [&]() -> Status {
+    const auto bytes = static_cast<int64_t>(body->size);
+    HeldBytes held;
+    if (!held.Hold(calls.inflight, kTextJsonMemory * bytes, calls.limits.max_inflight_bytes)) {
+      calls.refused.inflight_bytes.fetch_add(1, std::memory_order_relaxed);
+      return MakeError(StatusCode::kResourceExhausted, "the server has no room for the texts now; try again later");
+    }
+    StatusOr<TextRequest> read = ReadTextRequest(endpoint, body->text());
+    body = nullptr;
+    if (!read.ok()) calls.refused.malformed.fetch_add(1, std::memory_order_relaxed);
+    SWIZZLE_ASSIGN_OR_RETURN(TextRequest request, std::move(read));
+    SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving,
+                             ModelForTexts(calls, *call, endpoint, request.model));
+    const auto job = std::make_shared<TextsJob>(calls, call, endpoint, std::move(request), std::move(serving));
+    held.Clear();  // the job counts the texts itself
+    SWIZZLE_RETURN_IF_ERROR(job->Check());
+    job->Run();
+    return absl::OkStatus();
+  });
+  if (absl::IsOutOfRange(status)) calls.refused.too_large.fetch_add(1, std::memory_order_relaxed);
+  if (!status.ok()) call->Answer(TextError(endpoint, status), nullptr);
+}
+
+}  // namespace
+
+void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint) {
+  const std::string_view encoding = call->head().Header("content-encoding");
+  if (!encoding.empty() && encoding != "identity") {
+    const std::string why = Concat("Content-Encoding ", QuotedName(encoding), " is not taken here; leave it out");
+    return call->Answer(TextError(endpoint, 415, why), nullptr);
+  }
+  std::shared_ptr<const HttpBody> body = call->TakeBody();
+  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), endpoint);
+  calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), endpoint]() mutable {
+    ReadAndStart(calls, call, std::move(body), endpoint);
+  });
+}
+
+}  // namespace swizzle
