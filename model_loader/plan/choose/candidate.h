@@ -2,6 +2,9 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_CANDIDATE_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_CHOOSE_CANDIDATE_H_
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include "kernels/backend/kernel_table.h"
@@ -44,6 +47,21 @@ inline bool TakesWeight(const Candidate& candidate) {
 inline bool ReadSameForm(const Candidate& a, const Candidate& b) {
   if (!TakesWeight(a) || !TakesWeight(b)) return TakesWeight(a) == TakesWeight(b);
   return a.kernel->prepare == b.kernel->prepare && a.output.dtype == b.output.dtype && a.blocking == b.blocking;
+}
+
+// Drops from both what did not run at a batch size where it was tried, which took infinitely long: however little is
+// known of the others, it is not to be chosen. `timed` are the candidates with what is known of their times. Where none
+// runs, all stay.
+inline void DropFailing(std::vector<Candidate>& timed, std::vector<Candidate>& candidates) {
+  const auto fails = [](const Candidate& candidate) {
+    return std::ranges::any_of(candidate.microseconds, [](double time) { return std::isinf(time); });
+  };
+  if (std::ranges::all_of(timed, fails)) return;
+  for (size_t i = timed.size(); i-- > 0;) {
+    if (!fails(timed[i])) continue;
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
+    timed.erase(timed.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 }  // namespace swizzle

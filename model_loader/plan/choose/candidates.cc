@@ -208,6 +208,7 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     return std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
   };
   if (!complete) {
+    DropFailing(timed, candidates);
     if (!trusted || !std::ranges::all_of(timed, runs)) return false;
     for (size_t i = 0; i < timed.size(); ++i) candidates[i].microseconds = std::move(timed[i].microseconds);
     return false;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/real_types.h"
 #include "kernels/cuda/conv/dense/dense_epilogue.h"
 #include "kernels/cuda/conv/dense/dense_weight.h"
@@ -21,7 +22,11 @@ Status CudnnStatus(cudnnStatus_t error, std::string_view what) {
   return MakeError(StatusCode::kInternal, "cuDNN could not ", what, ": ", cudnnGetErrorString(error));
 }
 
-using Algorithms = std::vector<cudnnConvolutionFwdAlgo_t>;
+// For one problem, in the order of the heuristics, those that fit the workspace.
+struct Algorithms {
+  std::vector<cudnnConvolutionFwdAlgo_t> fused;  // with bias, residual and activation
+  std::vector<cudnnConvolutionFwdAlgo_t> plain;  // of the convolution alone
+};
 
 // That answers are kept of; then all are forgotten. Images may come in any number of sizes.
 constexpr size_t kMostProblems = 4096;
@@ -131,7 +136,6 @@ std::vector<int64_t> KeyOf(const Problem& problem) {
           IsRelu(problem.epilogue)};
 }
 
-// In the order of the heuristics, those that fit the workspace.
 StatusOr<Algorithms> FindAlgorithms(const Problem& problem, const Convolution& conv, cudnnHandle_t handle,
                                     size_t workspace_bytes) {
   std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> choices = {};
@@ -143,14 +147,47 @@ StatusOr<Algorithms> FindAlgorithms(const Problem& problem, const Convolution& c
   Algorithms algorithms;
   for (const auto& choice : std::span(choices).first(found)) {
     if (choice.status != CUDNN_STATUS_SUCCESS || choice.memory > workspace_bytes) continue;
+    algorithms.plain.push_back(choice.algo);
     // The only one that takes the identity for an activation.
     if (!IsRelu(problem.epilogue) && choice.algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) continue;
-    algorithms.push_back(choice.algo);
+    algorithms.fused.push_back(choice.algo);
   }
   return algorithms;
 }
 
-// Tries the algorithms until one takes the problem, which is then the first.
+// Tries them until one takes the problem, which is then the first.
+cudnnStatus_t TryInOrder(std::vector<cudnnConvolutionFwdAlgo_t>& algorithms,
+                         absl::FunctionRef<cudnnStatus_t(cudnnConvolutionFwdAlgo_t)> run) {
+  cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
+  const auto takes = [&](cudnnConvolutionFwdAlgo_t algorithm) {
+    return (status = run(algorithm)) == CUDNN_STATUS_SUCCESS;
+  };
+  const auto taking = std::ranges::find_if(algorithms, takes);
+  if (taking != algorithms.end()) algorithms.erase(algorithms.begin(), taking);
+  return status;
+}
+
+// What no algorithm does at once: the convolution on top of the residual, then the bias, then the activation.
+cudnnStatus_t QueueApart(const KernelArgs& args, CudaStream& stream, const Convolution& conv, Cudnn& cudnn,
+                         Algorithms& algorithms, void* sums) {
+  const Problem& problem = *args.problem;
+  const DenseWeight& weight = DenseWeight::From(args);
+  const std::span<std::byte> workspace = stream.cublas_workspace();
+  const bool residual = problem.epilogue.residual;
+  const float one = 1, others = residual ? 1 : 0, none = 0;
+  if (residual) stream.Copy(sums, args.inputs[1].data, StorageBytes(problem.output, problem.to));
+  cudnnStatus_t status = TryInOrder(algorithms.plain, [&](cudnnConvolutionFwdAlgo_t algorithm) {
+    return cudnnConvolutionForward(cudnn.handle, &one, conv.input.handle, args.inputs[0].data, conv.filter.handle,
+                                   weight.matrix(), conv.window.handle, algorithm, workspace.data(), workspace.size(),
+                                   &others, conv.output.handle, sums);
+  });
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  status = cudnnAddTensor(cudnn.handle, &one, conv.bias.handle, weight.bias(), &one, conv.output.handle, sums);
+  if (status != CUDNN_STATUS_SUCCESS || !IsRelu(problem.epilogue)) return status;
+  return cudnnActivationForward(cudnn.handle, conv.activation.handle, &one, conv.output.handle, sums, &none,
+                                conv.output.handle, sums);
+}
+
 Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   const Problem& problem = *args.problem;
   const DenseWeight& weight = DenseWeight::From(args);
@@ -169,16 +206,13 @@ Status QueueConvolution(const KernelArgs& args, CudaStream& stream) {
   const float one = 1, others = residual ? 1 : 0;
   void* const sums = args.output.IsWhole() ? args.output.data : args.workspace.data();
   const void* const added = residual ? args.inputs[1].data : sums;
-  cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
-  const auto takes = [&](cudnnConvolutionFwdAlgo_t algorithm) {
-    status = cudnnConvolutionBiasActivationForward(
+  cudnnStatus_t status = TryInOrder(algorithms.fused, [&](cudnnConvolutionFwdAlgo_t algorithm) {
+    return cudnnConvolutionBiasActivationForward(
         cudnn->handle, &one, conv.input.handle, args.inputs[0].data, conv.filter.handle, weight.matrix(),
         conv.window.handle, algorithm, workspace.data(), workspace.size(), &others, conv.output.handle, added,
         conv.bias.handle, weight.bias(), conv.activation.handle, conv.output.handle, sums);
-    return status == CUDNN_STATUS_SUCCESS;
-  };
-  const auto taking = std::ranges::find_if(algorithms, takes);
-  if (taking != algorithms.end()) algorithms.erase(algorithms.begin(), taking);
+  });
+  if (status != CUDNN_STATUS_SUCCESS) status = QueueApart(args, stream, conv, *cudnn, algorithms, sums);
   return CudnnStatus(status, "queue a convolution");
 }
 
