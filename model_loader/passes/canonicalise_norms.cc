@@ -92,6 +92,12 @@ Status CanonicaliseLayerNorm(NodeRewrite& rewrite) {
   const bool of_matrix = rank == 2 && axis == 1;
   const bool of_images = rank == 4 && axis == 3 && source == Shape{shape[0], channels, shape[1], shape[2]} &&
                          std::get<int64_t>(turn->attributes.at("rows")) == channels;
+  const auto broadcasts = [&](size_t input) {
+    return rewrite.HasConstant(input) && rewrite.graph().values[node.inputs[input]].constant->elements() == 1;
+  };
+  if (channels > 1 && (broadcasts(1) || (rewrite.HasInput(2) && broadcasts(2)))) {
+    return Unimplemented(Describe(node), ": one number that scales or shifts all channels is not supported");
+  }
   if (has_statistics || !(of_matrix || of_images)) {
     return Unimplemented(Describe(node), " (opset ", rewrite.graph().opset, ") of ", ShapeText(shape), " over axis ",
                          axis, " is supported of a matrix, and of channels that a Transpose puts last, only");

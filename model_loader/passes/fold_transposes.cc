@@ -61,6 +61,7 @@ class TransposeFolder {
         if (input != kNoValue) ++reads_[input];
       }
     }
+    for (const GraphOutput& output : graph_.outputs) ++reads_[output.value];
     ViewInputs(nodes);
     for (Node& node : nodes) {
       SWIZZLE_ASSIGN_OR_RETURN(const bool folded, Fold(node));
@@ -307,6 +308,7 @@ class TransposeFolder {
     int shift = node.Input(2);
     if (shift != kNoValue && !is_vector(shift)) return false;
     const int64_t channels = graph_.values[node.inputs[1]].constant->elements();
+    if (channels == 1) return false;  // it broadcasts
     if (shift == kNoValue) {
       const std::vector<float> zeros(static_cast<size_t>(channels));
       shift = graph_.AddConstant(node.name + ".shifts", Tensor::Floats({channels}, zeros));
@@ -333,6 +335,7 @@ class TransposeFolder {
     MakeLinearWeight(given.floats(), rows, depth, /*transposed=*/false, 1.0f, turned);
     given = Tensor();
     node.op = "Conv";
+    node.attributes.clear();
     node.inputs[1] = graph_.AddConstant(graph_.values[weight].name, Tensor::Floats({rows, depth, 1, 1}, turned));
     Push(node, view);
     return true;
@@ -378,7 +381,7 @@ class TransposeFolder {
 
   Graph& graph_;
   std::map<int, View> views_;          // by value
-  std::map<int, int> reads_;           // by value: how often the graph's nodes read it
+  std::map<int, int> reads_;           // by value: how often nodes and outputs read it
   int64_t budget_ = int64_t{1} << 22;  // elements of constants that may still be copied
   int count_ = 0;
 };

@@ -19,7 +19,7 @@ class GraphUses final : public ValueUses {
   std::optional<float> Number(int value) const override {
     if (!graph_.IsConstant(value)) return std::nullopt;
     const Tensor& tensor = *graph_.values[static_cast<size_t>(value)].constant;
-    if (tensor.dtype != DType::kFloat32 || tensor.elements() != 1) return std::nullopt;
+    if (tensor.dtype != DType::kFloat32 || tensor.elements() != 1 || tensor.shape.size() > 1) return std::nullopt;
     return tensor.floats()[0];
   }
 

@@ -25,7 +25,7 @@ class SurveyUses final : public ValueUses {
   std::optional<float> Number(int value) const override {
     if (!IsKnown(value)) return std::nullopt;
     const interpreter::Array& array = survey_.known.at(value);
-    if (array.dtype != DType::kFloat32 || array.elements() != 1) return std::nullopt;
+    if (array.dtype != DType::kFloat32 || array.elements() != 1 || array.rank() > 1) return std::nullopt;
     return array.As<float>()[0];
   }
 

@@ -53,7 +53,8 @@ BatchSize LargestSequences(const Network& network, interpreter::Place place) {
                                              on_host ? kMostRows : kMostDeviceRows);
   if (length == 0) return {kMostImages, std::max(tokens, kMostFreeLength)};
   const auto rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(tokens / length, 1))));
-  return {std::min(rows, kMostImages), std::min(rows, kMostImages) * length};
+  const int64_t most = std::max(std::min(rows, kMostImages), on_host ? 1 : RowsOfPacks(network));
+  return {most, most * length};
 }
 
 }  // namespace swizzle::regions

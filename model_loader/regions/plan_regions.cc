@@ -130,11 +130,12 @@ class RegionPlanner {
           found.region.nodes, [&](int node) { return has_weight(graph_.nodes[static_cast<size_t>(node)]); });
       PlanOptions options = OptionsOf(found.network, Form::kSequences, place_, 0, options_);
       options.tuning_budget *= static_cast<double>(of_region) / layers;
+      const bool has_length = found.network.sequences->length > 0;  // else a plan takes so many tokens at most
       auto plan = Planned(std::move(found.network), options);
       if (!plan.ok()) continue;  // its layers are of other regions
       shares += static_cast<double>(of_region) / layers;
       auto made = Keep(Form::kSequences, *std::move(plan), nullptr);
-      const bool takes_all = TakesAll(found.region);
+      const bool takes_all = has_length && TakesAll(found.region);
       division.parts.push_back({std::move(found.region.nodes), std::move(found.region.inputs),
                                 std::move(found.region.outputs), std::move(made), takes_all});
     }
@@ -359,9 +360,11 @@ int UnplannedLayers(const interpreter::Program& program, const Survey& survey) {
   }));
 }
 
+// with_sequences: whether some may be of sequences.
 StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Program>& program,
                                  const RegionBackends& backends, const PlanOptions& options,
-                                 const ExpectedRequests& requests, bool tunable, Status& refusal) {
+                                 const ExpectedRequests& requests, bool tunable, Status& refusal,
+                                 bool with_sequences = true) {
   PlanOptions of_one = options;
   SWIZZLE_ASSIGN_OR_RETURN(const Survey survey, SurveyFor(*program, backends.host, of_one.threads, requests, refusal));
   const Graph& graph = program->graph();
@@ -373,7 +376,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
     if (options.tuning_cache == nullptr) times = std::make_unique<TuningCache>("", computing);
     planner.MakeTunable(times.get());
   }
-  of_one.tuning_budget *= 1 - planner.AddSequences();
+  if (with_sequences) of_one.tuning_budget *= 1 - planner.AddSequences();
   std::vector<interpreter::PartOfProgram> taken = planner.division.parts;
   std::ranges::move(AttentionBeside(taken, FindAttention(graph, survey, place)), std::back_inserter(taken));
   const bool on_host = place == interpreter::Place::kHost;
@@ -391,6 +394,11 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
   planner.division.steady = std::move(steady);
   planner.SortPlanned();
   std::ranges::move(taken.begin() + planner.sequence_parts, taken.end(), std::back_inserter(planner.division.parts));
+  if (!program->CanDivide(planner.division)) {
+    // A region of sequences may hold layers of which others need the first, and make what the last needs.
+    if (!with_sequences) return Unimplemented("its regions wait for each other");
+    return PlanAll(program, backends, options, requests, tunable, refusal, /*with_sequences=*/false);
+  }
   TunableRegions made;
   made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);

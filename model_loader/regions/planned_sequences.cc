@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -33,6 +34,18 @@ std::optional<Counts> CountsOf(const Network& network, std::span<const Array> in
     if (inputs[i].dtype != port.dtype || inputs[i].shape != DimsFor(network, port, counts)) return std::nullopt;
   }
   return counts.length > 0 ? std::optional(counts) : std::nullopt;
+}
+
+// How many rows of each array are a multiple of 16 bytes; a power of two.
+int64_t RowsOfPacks(std::span<const Array> inputs, std::span<const Array> results, int64_t rows) {
+  constexpr int64_t kPackBytes = 16;
+  int64_t of_all = 1;
+  for (const std::span<const Array> arrays : {inputs, results}) {
+    for (const Array& array : arrays) {
+      of_all = std::max(of_all, kPackBytes / std::gcd(kPackBytes, array.bytes() / rows));
+    }
+  }
+  return of_all;
 }
 
 // What Sequences says of equally long sequences, in one array: their begins, and each token's position and owner.
@@ -86,9 +99,11 @@ StatusOr<std::optional<Results>> PlannedRegion::RunSequences(std::span<const Arr
     SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(port.dtype, DimsFor(network, port, *counts)));
   }
   if (counts->rows == 0) return std::optional(std::move(results));
-  const int64_t fitting = std::min(plan->max_batch(), plan->max_tokens() / counts->length);
-  const int64_t parts = CeilDiv(counts->rows, fitting);
+  int64_t fitting = std::min(plan->max_batch(), plan->max_tokens() / counts->length);
   // On a device parts begin at multiples of 16 bytes, as kernels read them (largest_batch.h).
+  if (in.device != nullptr && fitting < counts->rows) fitting -= fitting % RowsOfPacks(inputs, results, counts->rows);
+  if (fitting == 0) return std::nullopt;
+  const int64_t parts = CeilDiv(counts->rows, fitting);
   const int64_t most = in.device == nullptr || parts == 1 ? CeilDiv(counts->rows, parts) : fitting;
   SWIZZLE_ASSIGN_OR_RETURN(
       const EvenSequences sequences,

@@ -67,7 +67,11 @@ class Source final : public SectionSource {
          const std::set<int>& taken)
       : graph_(graph), survey_(survey), shapes_(shapes), extents_(extents), taken_(taken) {}
 
-  bool IsKnown(int value) const override { return survey_.IsKnown(value); }
+  bool IsKnown(int value) const override {
+    const auto known = survey_.known.find(value);
+    return known != survey_.known.end() && !known->second.IsSequence() && !known->second.HasStrings();
+  }
+  bool IsReal(int value) const override { return survey_.dtypes[static_cast<size_t>(value)] == DType::kFloat32; }
   Tensor Elements(int value) const override { return TensorOf(survey_.known.at(value)); }
   int64_t ChannelsOf(int value) const override {
     return ExtentsOf(value) == std::optional(extents_) ? *shapes_.Of(value)->back().Number() : 0;
@@ -163,7 +167,8 @@ StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, cons
                            RecogniseSection(bare, Source(graph, survey, shapes, extents, taken)));
   SWIZZLE_RETURN_IF_ERROR(RunSectionPasses(section.graph));
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(section.graph)));
-  const auto& input = survey.shapes[static_cast<size_t>(section.inputs.at(0))];
+  if (section.inputs.empty()) return Unimplemented("a region of sequences reads nothing");
+  const auto& input = survey.shapes[static_cast<size_t>(section.inputs.front())];
   for (size_t i = 0; input && i < section.outputs.size(); ++i) {
     const auto& shape = survey.shapes[static_cast<size_t>(section.outputs[i])];
     const Shape made = SurveyedDims(network, network.outputs[i], *input);

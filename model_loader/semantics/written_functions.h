@@ -26,7 +26,8 @@ class ValueUses {
   virtual std::span<const int> ReadersOf(int value) const = 0;
   // Whether it is the same in every run.
   virtual bool IsKnown(int value) const = 0;
-  // The number that it is, where it is known and one FP32 element.
+  // The number that it is, where it is known, one FP32 element, and of rank 1 at most, so that no result has more
+  // dimensions for it.
   virtual std::optional<float> Number(int value) const = 0;
 };
 

@@ -214,8 +214,9 @@ class SectionWalk {
 // Chooses the nodes of one level that are a section. Used once.
 class SectionCut {
  public:
-  SectionCut(const Graph& graph, SectionWalk& walk, int level)
+  SectionCut(const Graph& graph, const SectionSource& source, SectionWalk& walk, int level)
       : graph_(graph),
+        source_(source),
         walk_(walk),
         level_(level),
         makers_(graph.values.size(), -1),
@@ -239,8 +240,10 @@ class SectionCut {
     }
     std::vector<std::pair<int, Tokens>> outputs;
     do {
+      left_ = false;
       TakeShapes();
-      outputs = LeavingValues();
+      LeaveOutReturns();
+      if (!left_) outputs = LeavingValues();
     } while (left_);
     const auto is_in = [&](size_t node) { return is_in_[node]; };
     if (std::ranges::count_if(walk_.attention().at(level_), is_in) < kLeastAttention) {
@@ -305,9 +308,27 @@ class SectionCut {
     return graph_.IsConstant(value) || walk_.BeginOf(value, level_) != kNoValue;
   }
 
+  // Leaves out what reads something that was made outside of something made inside: of a size that others read, too, or
+  // of what is the same for all sequences of a length.
+  void LeaveOutReturns() {
+    std::vector<bool> is_after(graph_.nodes.size());  // by node: whether it is outside, and behind the section
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const auto comes_from = [&](int value, const auto& is) {
+        const int maker = value == kNoValue ? -1 : makers_[static_cast<size_t>(value)];
+        return maker >= 0 && is(static_cast<size_t>(maker));
+      };
+      const std::vector<int>& inputs = graph_.nodes[n].inputs;
+      const bool returns = std::ranges::any_of(
+          inputs, [&](int value) { return comes_from(value, [&](size_t maker) { return is_after[maker]; }); });
+      if (is_in_[n] && returns) LeaveOut(n);
+      is_after[n] = !is_in_[n] && (returns || std::ranges::any_of(inputs, [&](int value) {
+                                     return comes_from(value, [&](size_t maker) { return is_in_[maker]; });
+                                   }));
+    }
+  }
+
   // What is read outside, as outputs. What cannot be one is left out of the section, which sets left_.
   std::vector<std::pair<int, Tokens>> LeavingValues() {
-    left_ = false;
     std::vector<std::pair<int, Tokens>> leaving;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!is_in_[n]) continue;
@@ -315,7 +336,7 @@ class SectionCut {
         if (output == kNoValue || !IsRead(output, false)) continue;
         walk_.context().out().SetName(NameOf(output));
         StatusOr<Tokens> tokens = AsOutput(walk_.context(), walk_.context().FormOf(output), NameOf(output));
-        if (tokens.ok()) {
+        if (tokens.ok() && source_.IsReal(output)) {
           leaving.emplace_back(output, *std::move(tokens));
           continue;
         }
@@ -366,6 +387,7 @@ class SectionCut {
   }
 
   const Graph& graph_;
+  const SectionSource& source_;
   SectionWalk& walk_;
   const int level_;
   std::vector<int> makers_;                   // by value: the node, or -1
@@ -385,7 +407,7 @@ StatusOr<SequenceSection> RecogniseSection(Graph& graph, const SectionSource& so
   SWIZZLE_RETURN_IF_ERROR(walk.Run());
   if (walk.attention().empty()) return Unimplemented("nothing of it is attention of tokens");
   const auto most = std::ranges::max_element(walk.attention(), {}, [](const auto& of) { return of.second.size(); });
-  return sequences::SectionCut(graph, walk, most->first).Run();
+  return sequences::SectionCut(graph, source, walk, most->first).Run();
 }
 
 }  // namespace swizzle

@@ -3,7 +3,7 @@
 // sequences are (walk.h), and what is not understood is left outside: where such a node makes tokens, a section begins.
 //
 // No way leads out of a section and back into it: each value has a level, which counts on the longest way to it how
-// often sections begin, and a section is of one level.
+// often sections begin, and a section is of one level. What comes back by way of sizes is left out.
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_SECTION_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_SECTION_H_
 
@@ -25,6 +25,8 @@ class SectionSource {
   virtual Tensor Elements(int value) const = 0;
   // The channels of an activation [batch, length, channels] of FP32 that a section may begin with; else 0.
   virtual int64_t ChannelsOf(int value) const = 0;
+  // Whether its elements are FP32.
+  virtual bool IsReal(int value) const = 0;
   // Whether a section may hold the node.
   virtual bool MayHold(size_t node) const = 0;
   // Whether nothing is worth a section if this node is not understood, so that the others need not be read.

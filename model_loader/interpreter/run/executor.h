@@ -92,7 +92,10 @@ class Program {
   // if an operator does not exist in the graph's opset.
   static StatusOr<std::shared_ptr<const Program>> Make(Graph graph);
 
-  // The same program, whose parts run as one each. Constants that only parts need that take all are dropped.
+  // Whether parts can run one after the other: none waits for itself by way of others.
+  bool CanDivide(const Division& division) const;
+  // The same program, whose parts run as one each. Constants that only parts need that take all are dropped. REQUIRES:
+  // CanDivide.
   std::shared_ptr<const Program> Divided(Division division) const;
   // The same program with these in place of outputs(), as many and of the same names. REQUIRES: it has no parts.
   std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
@@ -152,6 +155,7 @@ class Program {
   Status Blamed(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, const Status& said) const;
   struct RunState;
 
+  std::vector<Turn> TurnsOf(std::span<const PartOfProgram> parts, const std::map<int, Array>& known) const;
   void MakeTurns(const std::map<int, Array>& known);
   void FindLastReaders();
   void FindSteady(const std::vector<int>& nodes);

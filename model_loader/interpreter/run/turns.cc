@@ -8,7 +8,7 @@
 namespace swizzle::interpreter {
 namespace {
 
-// Turns in an order in which each finds its inputs made, as near to the graph's as can be. REQUIRES: there is one.
+// Turns in an order in which each finds its inputs made, as near to the graph's as can be; fewer where there is none.
 template <typename Turn>
 std::vector<Turn> Ordered(const Graph& graph, std::vector<Turn> turns) {
   std::map<int, size_t> maker;  // value -> turn
@@ -42,7 +42,6 @@ std::vector<Turn> Ordered(const Graph& graph, std::vector<Turn> turns) {
     }
     ordered.push_back(std::move(turns[t]));
   }
-  SWIZZLE_CHECK(ordered.size() == turns.size());  // parts are convex
   return ordered;
 }
 
@@ -67,10 +66,11 @@ std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& k
 
 }  // namespace
 
-void Program::MakeTurns(const std::map<int, Array>& known) {
+std::vector<Program::Turn> Program::TurnsOf(std::span<const PartOfProgram> parts,
+                                            const std::map<int, Array>& known) const {
   std::vector<bool> in_part(graph_.nodes.size());
   std::vector<Turn> turns;
-  for (const PartOfProgram& part : parts_) {
+  for (const PartOfProgram& part : parts) {
     for (const int node : part.nodes) in_part[static_cast<size_t>(node)] = true;
     turns.push_back({part.nodes, &part});
   }
@@ -78,7 +78,20 @@ void Program::MakeTurns(const std::map<int, Array>& known) {
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!in_part[n] && runs[n]) turns.push_back({{static_cast<int>(n)}, nullptr});
   }
+  return turns;
+}
+
+void Program::MakeTurns(const std::map<int, Array>& known) {
+  std::vector<Turn> turns = TurnsOf(parts_, known);
+  const size_t count = turns.size();
   turns_ = Ordered(graph_, std::move(turns));
+  SWIZZLE_CHECK(turns_.size() == count);  // no part waits for itself
+}
+
+bool Program::CanDivide(const Division& division) const {
+  std::vector<Turn> turns = TurnsOf(division.parts, division.known);
+  const size_t count = turns.size();
+  return Ordered(graph_, std::move(turns)).size() == count;
 }
 
 void Program::FindLastReaders() {

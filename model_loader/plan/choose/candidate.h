@@ -49,16 +49,18 @@ inline bool ReadSameForm(const Candidate& a, const Candidate& b) {
   return a.kernel->prepare == b.kernel->prepare && a.output.dtype == b.output.dtype && a.blocking == b.blocking;
 }
 
-// Drops from both what did not run at a batch size where it was tried, which took infinitely long: however little is
-// known of the others, it is not to be chosen. `timed` are the candidates with what is known of their times. Where none
+// Whether it ran wherever it was tried: what does not takes infinitely long.
+inline bool Runs(const Candidate& candidate) {
+  return std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
+}
+
+// Drops from both what did not run at a batch size where it was tried: however little is known of the others, it is not
+// to be chosen. `timed` are the candidates with what is known of their times. Where none
 // runs, all stay.
 inline void DropFailing(std::vector<Candidate>& timed, std::vector<Candidate>& candidates) {
-  const auto fails = [](const Candidate& candidate) {
-    return std::ranges::any_of(candidate.microseconds, [](double time) { return std::isinf(time); });
-  };
-  if (std::ranges::all_of(timed, fails)) return;
+  if (std::ranges::none_of(timed, Runs)) return;
   for (size_t i = timed.size(); i-- > 0;) {
-    if (!fails(timed[i])) continue;
+    if (Runs(timed[i])) continue;
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
     timed.erase(timed.begin() + static_cast<std::ptrdiff_t>(i));
   }

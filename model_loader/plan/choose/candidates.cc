@@ -191,7 +191,10 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     }
     SWIZZLE_ASSIGN_OR_RETURN(const auto timings, Time(kernels, problem, weight));
     const std::optional<Neighbours> known = NeighboursOf(b, sizes_.size());
-    if (!timings && !known) return false;
+    if (!timings && !known) {
+      DropFailing(timed, candidates);
+      return false;
+    }
     trusted &= in.empty() || !timings || !std::ranges::all_of(*timings, &Timing::suspect);
     complete &= timings.has_value();
     for (size_t k = 0; k < in.size(); ++k) {
@@ -204,16 +207,13 @@ StatusOr<bool> Measurer::TimeLayer(const Network& network, const Layer& layer, s
     }
     for (const Candidate& candidate : timed) least[b] = std::min(least[b], candidate.microseconds[b]);
   }
-  const auto runs = [](const Candidate& candidate) {
-    return std::ranges::all_of(candidate.microseconds, [](double time) { return std::isfinite(time); });
-  };
   if (!complete) {
     DropFailing(timed, candidates);
-    if (!trusted || !std::ranges::all_of(timed, runs)) return false;
+    if (!trusted || !std::ranges::all_of(timed, Runs)) return false;
     for (size_t i = 0; i < timed.size(); ++i) candidates[i].microseconds = std::move(timed[i].microseconds);
     return false;
   }
-  std::erase_if(timed, std::not_fn(runs));
+  std::erase_if(timed, std::not_fn(Runs));
   if (timed.empty()) return Unimplemented("layer '", layer.name, "': no kernel runs at every batch size");
   candidates = std::move(timed);
   return true;

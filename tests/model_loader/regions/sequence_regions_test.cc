@@ -158,6 +158,47 @@ TEST_F(SequenceRegionsTest, TokensOfOtherLengthsAreOfNoRegion) {
   ExpectSame(regional, {{3, 9, kChannels}, {3, 5, kChannels}});
 }
 
+// A size that others read, too, is made outside, and what needs it is not of the region that it is the size of.
+TEST_F(SequenceRegionsTest, NoWayLeadsOutOfARegionAndBackThroughSizes) {
+  OnnxBuilder builder = Starting({-1, -1, kChannels});
+  const std::string two = TwoLayers(builder, "x");
+  builder.Node("Shape", {two}, {"shape"}).Output("shape").Int64s("leading", {2}, {0, 1}).Int64s("rest", {2}, {2, 4});
+  builder.Node("Gather", {"shape", "leading"}, {"ends"})
+      .Node("Concat", {"ends", "rest"}, {"all"}, {{"axis", int64_t{0}}});
+  const std::string third = Layer(builder, two, two, "c", "all");
+  const std::string last = Layer(builder, third, third, "d", "all");
+  builder.Output(last);
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_THAT(Run(*regional.program, {{3, 6, kChannels}}), IsOk());
+}
+
+// Two encoders, of which the second reads what a convolution makes of what the first's input is made of, and another
+// convolution both: as one region they would wait for theirs, which waits for them.
+TEST_F(SequenceRegionsTest, RegionsDoNotWaitForEachOther) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Floats("wide", {7, 7, 1}, Weights(49)).Floats("both", {4, 14, 1}, Weights(56));
+  builder.Int64s("one", {1}, {1}).Node("CumSum", {"x", "one"}, {"t"});
+  const std::string d = TwoLayers(builder, "t");
+  builder.Node("Conv", {"x", "wide"}, {"aa"});
+  std::string c = Layer(builder, "aa", "aa", "c");
+  c = Layer(builder, c, c, "e");
+  builder.Node("Concat", {"aa", d}, {"joined2"}, {{"axis", int64_t{1}}}).Node("Conv", {"joined2", "both"}, {"y"});
+  builder.Output("y").Output(c);
+  const RegionalProgram regional = Plan(builder);
+  ExpectSame(regional, {{3, 7, kChannels}});
+}
+
+// Regions end in FP32: what is cast to another type is cast outside.
+TEST_F(SequenceRegionsTest, OutputsKeepTheirTypes) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Node("Cast", {TwoLayers(builder, "x")}, {"y"}, {{"to", int64_t{onnx::TensorProto::DOUBLE}}}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  const auto made = Run(*regional.program, {{3, 7, kChannels}});
+  ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->dtype, DType::kFloat64);
+  EXPECT_EQ(regional.program->OperatorCounts(), "Cast:1");
+}
+
 TEST_F(SequenceRegionsTest, AsksAGateBetweenSteps) {
   OnnxBuilder builder = Starting({-1, 7, kChannels});
   builder.Output(TwoLayers(builder, "x"));
