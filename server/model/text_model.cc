@@ -50,20 +50,34 @@ class TextSession final : public Session {
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
-    for (const BatchItem& item : batch) Finish(*item.outputs, *item.output_shapes);
+    for (const BatchItem& item : batch) SWIZZLE_RETURN_IF_ERROR(Finish(*item.outputs, *item.output_shapes));
     return absl::OkStatus();
   }
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
 
  private:
+  // A graph may give another shape than the one that it declares. INTERNAL for one that no vectors of rows have, or
+  // for another width than declared, which whoever asks for rows counts on.
+  StatusOr<size_t> WidthOf(const Shape& shape) const {
+    if (shape.size() != 2 || shape[1] < 0) {
+      return MakeError(StatusCode::kInternal, "the model gave a tensor of shape ", ShapeText(shape),
+                       ", and not one vector a row");
+    }
+    const int64_t declared = outputs_[0].dims.back();
+    if (declared < 0 || declared == shape[1]) return static_cast<size_t>(shape[1]);
+    return MakeError(StatusCode::kInternal, "the model gave ", shape[1],
+                     pipeline_.task == text::TextTask::kEmbedding ? " numbers" : " scores", " a row, ", declared,
+                     declared == 1 ? " is declared" : " are declared");
+  }
+
   // Of the encoder's one output makes those that the model has.
-  void Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
+  Status Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
     outputs.resize(1);
     shapes.resize(1);
-    const auto width = static_cast<size_t>(shapes[0].back());
+    SWIZZLE_ASSIGN_OR_RETURN(const size_t width, WidthOf(shapes[0]));
     if (pipeline_.task == text::TextTask::kEmbedding) {
       if (pipeline_.normalises) NormaliseVectors(width, outputs[0]);
-      return;
+      return absl::OkStatus();
     }
     outputs.resize(outputs_.size(), outputs[0]);
     shapes.resize(outputs_.size(), shapes[0]);
@@ -71,6 +85,7 @@ class TextSession final : public Session {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (outputs_[i].name == kScoresOutput) ScoreLogits(function, width, outputs[i]);
     }
+    return absl::OkStatus();
   }
 
   const std::unique_ptr<Session> encoder_;

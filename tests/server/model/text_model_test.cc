@@ -190,6 +190,14 @@ TEST_F(TextModelTest, ClassifiesTextsAndPairs) {
               IsError(StatusCode::kInvalidArgument, "names 2 labels in id2label, but the classifier scores 24"));
 }
 
+TEST_F(TextModelTest, RefusesOtherScoresThanAreDeclared) {
+  const text::Pipeline pipeline = {.task = text::TextTask::kClassification};
+  ModelSpec spec = *TextSpec(encoder_->spec(), pipeline);
+  for (TensorSpec& output : spec.outputs) output.dims.back() = 1;
+  EXPECT_THAT(Embed(*NewTextModel(spec, encoder_, {.encode = Letters, .pipeline = pipeline}), {"ab"}),
+              IsError(StatusCode::kInternal, "the model gave 24 scores a row, 1 is declared"));
+}
+
 TEST_F(TextModelTest, SaysWhichTextIsWrong) {
   EXPECT_THAT(Embed(*TextModel(false), {"ab", "a1"}),
               IsError(StatusCode::kInvalidArgument, "element 1 of input 'text' of model 'm': '1' is no letter"));
