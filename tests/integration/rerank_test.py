@@ -89,6 +89,19 @@ def test_labels_are_predicted(classifier):
         check(its, scores)
 
 
+def test_single_texts_and_pairs_may_alternate(classifier):
+    rows = [['a cat', 'the mat'], ['a cat'], ['a dog']] * 9 + [['a dog', 'home']]
+    status, predictions = post(classifier, '/predict', {'inputs': rows, 'raw_scores': True})
+    assert status == 200 and len(predictions) == len(rows)
+    for its, scores in zip(predictions, by_grpc(classifier, 'classifier', rows, 'logits')):
+        got = {label['label']: label['score'] for label in its}
+        numpy.testing.assert_allclose([got[LABELS[str(i)]] for i in range(3)], scores, atol=1e-5)
+    rows[3] = ['a cat', LONG]
+    status, answer = post(classifier, '/predict', {'inputs': rows, 'truncate': False})
+    assert status == 413 and 'pair 1 of input' in answer['error']
+    assert '(of the pairs from number 0 on)' in answer['error']
+
+
 def test_huggingfaces_client_classifies(classifier):
     scores = by_grpc(classifier, 'classifier', [['a cat']])[0]
     best = huggingface_hub.InferenceClient(f'http://{classifier.rest}/predict').text_classification('a cat')
