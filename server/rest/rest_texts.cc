@@ -28,6 +28,9 @@ namespace {
 // enough that others find room in the queue.
 constexpr size_t kMostAtOnce = 4;
 
+// The query of a rerank, as often as there are texts, is at most so many times the largest request.
+constexpr int64_t kMostQueryRequests = 16;
+
 class TextsJob;
 
 // One of the inferences that a job becomes. Deletes itself once its end is told.
@@ -44,6 +47,7 @@ class TextsPart final : public HttpInfer {
     if (tokens != response.parameters().end()) tokens_ = tokens->second.int64_param();
   }
   void End(const Status& status) override;
+  Instant AskedDeadline() const override;
 
   const std::shared_ptr<TextsJob> job_;
   const size_t index_;
@@ -66,6 +70,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         parts_(PartsOf(request_, spec().max_batch_size > 0 ? spec().max_batch_size : request_.count)),
         call_(std::move(call)),
         under_way_(calls, [this] { return call_->peer(); }),
+        deadline_(calls.clock.Now() + calls.limits.max_deadline),
         held_bytes_(BytesOf(request_) +
                     static_cast<int64_t>(places_.size() * sizeof(int64_t) + parts_.size() * kPartMemory)) {
     for (size_t i = 0; i < parts_.size(); ++i) waiting_.push_back(i);
@@ -74,6 +79,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   }
 
   const ServingModel* serving() const { return serving_.get(); }
+  Instant deadline() const { return deadline_; }
   // What is added to an error that names elements of a part alone: of which texts. Empty where the part is all of them.
   std::string TextsOf(size_t part) const {
     const TextPart& its = parts_[part];
@@ -95,18 +101,24 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       return InvalidArgument("'normalize' must be true or left out: the vectors of model '", spec().name,
                              "' have length 1");
     }
+    const int64_t most = kMostQueryRequests * calls_.limits.max_message_bytes;
+    if (request_.query && static_cast<int64_t>(request_.query->size()) > most / request_.count) {
+      return MakeError(StatusCode::kOutOfRange, "the query, before each of ", request_.count, " texts, has more than ",
+                       most, " bytes; send fewer at a time, or a shorter query");
+    }
     const int64_t bytes = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(float));
     if (request_.count <= calls_.limits.max_response_bytes / bytes) return absl::OkStatus();
     return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
                      calls_.limits.max_response_bytes, " bytes; send fewer at a time");
   }
 
-  void Run() {
+  // A short request's query may stand before thousands of texts, which no thread of HTTP's is to write.
+  void Run(bool is_inline) {
     call_->OnLeft([weak = weak_from_this()] {
       if (const auto job = weak.lock()) job->Leave();
     });
-    const size_t first = std::min(kMostAtOnce, parts_.size());
-    for (size_t i = 0; i < first; ++i) Advance();
+    if (!is_inline || bytes() <= static_cast<int64_t>(kMostInlineJson)) return Begin();
+    calls_.decoders.Add([self = shared_from_this()] { self->Begin(); });
   }
 
   void PartEnded(size_t index, const Status& status, std::string numbers, int64_t tokens) {
@@ -141,11 +153,22 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     return static_cast<int64_t>(request.texts.size() + (request.query ? request.query->size() : 0));
   }
 
+  // Of all texts as the model is to see them, with the query before each.
+  int64_t bytes() const {
+    const auto query = static_cast<int64_t>(request_.query ? request_.query->size() : 0);
+    return static_cast<int64_t>(request_.texts.size()) + request_.count * query;
+  }
+
   const ModelSpec& spec() const { return serving_->model->spec(); }
   bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
   bool normalises() const { return serving_->model->facts()->properties.contains("swizzle_normalised"); }
   std::string_view output() const {
     return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
+  }
+
+  void Begin() {
+    const size_t first = std::min(kMostAtOnce, parts_.size());
+    for (size_t i = 0; i < first; ++i) Advance();
   }
 
   void Leave() {
@@ -180,6 +203,9 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     {
       const MutexLock lock(mutex_);
       if (answered_) return;
+      if (status_.ok() && !waiting_.empty() && calls_.clock.Now() >= deadline_) {
+        status_ = absl::DeadlineExceededError("the texts took longer than a request may; send fewer at a time");
+      }
       if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
         StatusOr<TextsPart*> made =
             Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
@@ -287,6 +313,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   const std::vector<TextPart> parts_;            // in request_
   std::shared_ptr<HttpCall> call_;               // null once it is answered
   const CallUnderWay under_way_;
+  const Instant deadline_;  // of all parts together
 
   Mutex mutex_;
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and numbers
@@ -300,6 +327,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int> turns_ = 0;
 };
+
+Instant TextsPart::AskedDeadline() const { return job_->deadline(); }
 
 // What a client should try again, and what not, differs from a single inference's.
 void TextsPart::End(const Status& status) {
@@ -319,6 +348,7 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
                   TextEndpoint endpoint) {
   const Status status = Contain("take the request", [&]() -> Status {
     const auto bytes = static_cast<int64_t>(body->size);
+    const bool is_inline = body->size <= kMostInlineJson;
     HeldBytes held;
     if (!held.Hold(calls.inflight, kTextJsonMemory * bytes, calls.limits.max_inflight_bytes)) {
       calls.refused.inflight_bytes.fetch_add(1, std::memory_order_relaxed);
@@ -333,7 +363,7 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
     const auto job = std::make_shared<TextsJob>(calls, call, endpoint, std::move(request), std::move(serving));
     held.Clear();  // the job counts the texts itself
     SWIZZLE_RETURN_IF_ERROR(job->Check());
-    job->Run();
+    job->Run(is_inline);
     return absl::OkStatus();
   });
   if (absl::IsOutOfRange(status)) calls.refused.too_large.fetch_add(1, std::memory_order_relaxed);

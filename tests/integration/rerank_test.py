@@ -69,6 +69,19 @@ def test_a_long_query_stands_before_every_text(reranker):
                                   atol=1e-5)
 
 
+def test_a_request_has_bounds(start, repository, tmp_path):
+    repository.folder('reranker', write_classifier(tmp_path / 'reranker', 1))
+    repository.config('reranker', CONFIG + ' max_batch_size: 4')
+    server = start(repository, '--http-address=127.0.0.1:0', '--max-message-bytes=65536')
+    query, texts = 'the cat ' * 100, ['a']
+    assert post(server, '/rerank', {'query': query, 'texts': texts * 9})[0] == 200
+    status, answer = post(server, '/rerank', {'query': query, 'texts': texts * 1400})
+    assert status == 413 and 'before each of 1400 texts, has more than 1048576 bytes' in answer['error']
+    server = start(repository, '--http-address=127.0.0.1:0', '--max-deadline=0.01')
+    status, answer = post(server, '/rerank', {'query': 'a', 'texts': texts * 20000})
+    assert (status, answer['error_type']) == (504, 'Backend'), answer
+
+
 def test_labels_are_predicted(classifier):
     def expected(rows, output='scores'):
         return by_grpc(classifier, 'classifier', rows, output)
