@@ -16,7 +16,7 @@ namespace swizzle {
 namespace {
 
 constexpr std::array<std::string_view, 3> kTokenInputs = {"input_ids", "attention_mask", "token_type_ids"};
-constexpr float kLeastNorm = 1e-12f;  // as PyTorch's functional.normalize has it
+constexpr double kLeastNorm = 1e-12;  // as PyTorch's functional.normalize has it
 
 // What an encoder reads of texts that are its rows, and what keeps that.
 struct EncodedTexts {
@@ -236,10 +236,10 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
 
 void NormaliseVectors(size_t width, std::string& vectors) {
   ForEachVector(width, vectors, [](std::vector<float>& row) {
-    float squares = 0.0f;
-    for (const float x : row) squares += x * x;
-    const float norm = std::max(std::sqrt(squares), kLeastNorm);
-    for (float& x : row) x /= norm;
+    double squares = 0.0;  // squares of large numbers are beyond FP32, and those of small ones nothing there
+    for (const float x : row) squares += static_cast<double>(x) * x;
+    const double norm = std::max(std::sqrt(squares), kLeastNorm);
+    for (float& x : row) x = static_cast<float>(x / norm);
   });
 }
 

@@ -138,6 +138,16 @@ TEST(ScoreLogitsTest, ScoresAreTheFunctionOfLogits) {
               ElementsAre(FloatNear(0.268941f, 1e-6f), FloatNear(0.731059f, 1e-6f), FloatEq(1.0f), FloatEq(0.0f)));
 }
 
+TEST(NormaliseVectorsTest, LargeAndSmallNumbersHaveALength) {
+  const std::vector<float> numbers = {3e30f, 4e30f, 3e-10f, 4e-10f, 0, 0};
+  std::string bytes(numbers.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  NormaliseVectors(2, bytes);
+  std::vector<float> unit(numbers.size());
+  std::memcpy(unit.data(), bytes.data(), bytes.size());
+  EXPECT_THAT(unit, ElementsAre(FloatEq(0.6f), FloatEq(0.8f), FloatEq(0.6f), FloatEq(0.8f), 0, 0));
+}
+
 TEST(CutVectorsTest, LeavesTheFirstNumbers) {
   const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
   std::string bytes(numbers.size() * sizeof(float), '\0');
