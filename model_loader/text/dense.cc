@@ -39,6 +39,16 @@ StatusOr<std::string> ActivationOf(const Json& config) {
                        "; supported are Identity, Tanh, ReLU and Sigmoid");
 }
 
+// A layer may take, or write, something else than the vector, as one of tokens' states does.
+Status CheckPlaces(const Json& config) {
+  for (const char* const key : {"module_input_name", "module_output_name"}) {
+    const auto found = config.find(key);
+    if (found == config.end() || found->is_null() || *found == "sentence_embedding") continue;
+    return Unimplemented("its ", key, " is ", QuotedName(found->dump()), "; supported is sentence_embedding");
+  }
+  return {};
+}
+
 // FP32, transposed.
 Tensor Transposed(const Tensor& matrix) {
   const auto rows = static_cast<size_t>(matrix.shape[0]), columns = static_cast<size_t>(matrix.shape[1]);
@@ -81,6 +91,7 @@ StatusOr<DenseLayer> ReadDense(const ModelFolder& folder, const std::string& pat
                            ContainedFile::Read(folder, config_file, "the file", kMostConfigBytes));
   const StatusOr<Json> config = ParseStrictJson(text);
   if (!config.ok()) return Annotate(config.status(), config_file);
+  SWIZZLE_RETURN_IF_ERROR(Annotate(CheckPlaces(*config), config_file));
   DenseLayer layer;
   layer.name = path;
   StatusOr<std::string> activation = ActivationOf(*config);

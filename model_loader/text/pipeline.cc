@@ -40,8 +40,15 @@ bool IsTrue(const Json& object, const char* key) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-// One of the modes is set; there are exports that leave the list out, and mean the mean.
+// One of the modes is set; there are exports that leave the list out, and mean the mean. Newer ones name the mode.
 StatusOr<Pooling> PoolingOf(const Json& object, const std::string& location) {
+  if (const auto mode = object.find("pooling_mode"); mode != object.end() && !mode->is_null()) {
+    if (*mode == "mean") return Pooling::kMean;
+    if (*mode == "cls") return Pooling::kFirst;
+    if (*mode == "lasttoken") return Pooling::kLast;
+    return Unimplemented(location, ": its pooling_mode is ", QuotedName(mode->dump()),
+                         "; supported are mean, cls and lasttoken");
+  }
   std::vector<std::string> modes;
   for (const auto& [key, value] : object.items()) {
     if (key.starts_with("pooling_mode_") && value.is_boolean() && value.get<bool>()) modes.push_back(key);

@@ -127,7 +127,8 @@ Status PoolTokens(Pooling pooling, Graph& graph) {
 
 Status KeepLogits(Graph& graph) {
   const GraphOutput* logits = FindOutput(graph, "logits");
-  const bool is_alone = graph.outputs.size() == 1;
+  const bool is_vector = FindOutput(graph, kPooledName) != nullptr || FindOutput(graph, "pooler_output") != nullptr;
+  const bool is_alone = graph.outputs.size() == 1 && !is_vector;
   if (logits == nullptr && is_alone && (!graph.outputs[0].shape || graph.outputs[0].shape->size() == kLogitsRank)) {
     logits = &graph.outputs[0];
   }

@@ -25,8 +25,9 @@ inline constexpr std::string_view kPooledName = "sentence_embedding";
 // UNIMPLEMENTED for kLast where its opset is below 12, which has no operator for that.
 Status PoolTokens(Pooling pooling, Graph& graph);
 
-// Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels].
-// INVALID_ARGUMENT, naming what there is, where it has no such output.
+// Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels],
+// unless its name is that of an encoder's vector ("sentence_embedding", "pooler_output"). INVALID_ARGUMENT, naming what
+// there is, where it has no such output.
 Status KeepLogits(Graph& graph);
 
 }  // namespace swizzle::text

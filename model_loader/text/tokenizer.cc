@@ -91,27 +91,50 @@ StatusOr<std::vector<int32_t>> Tokenizer::Ids(std::string_view text) const {
   return ids;
 }
 
+int64_t Tokenizer::MostTokens(const EncodeOptions& options) const {
+  return options.max_tokens > 0 ? options.max_tokens : parts_->truncation.max_tokens;
+}
+
 std::string_view Tokenizer::Read(std::string_view text, const EncodeOptions& options) const {
-  const int64_t kept = options.max_tokens > 0 ? options.max_tokens : parts_->truncation.max_tokens;
-  if (!options.truncate || kept == 0 || text.size() <= kAlwaysRead) return text;
+  const int64_t kept = MostTokens(options);
+  if (kept == 0 || text.size() <= kAlwaysRead) return text;
   const size_t bytes = std::max(kAlwaysRead, kReadForAToken * static_cast<size_t>(kept));
   return text.size() <= bytes ? text : KeptEnd(text, bytes, parts_->truncation.from_left);
 }
 
 StatusOr<Encoding> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  const std::string_view read = Read(text, options);
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, Ids(read));
-  SWIZZLE_ASSIGN_OR_RETURN(Encoding encoding, Assemble(std::move(ids), std::nullopt, options));
-  encoding.truncated |= read.size() < text.size();
-  return encoding;
+  return EncodeRow(text, std::nullopt, options);
 }
 
 StatusOr<Encoding> Tokenizer::Encode(std::string_view text, std::string_view pair, const EncodeOptions& options) const {
-  const std::string_view read = Read(text, options), read_pair = Read(pair, options);
+  return EncodeRow(text, pair, options);
+}
+
+StatusOr<Encoding> Tokenizer::EncodeRow(std::string_view text, std::optional<std::string_view> pair,
+                                        const EncodeOptions& options) const {
+  const std::string_view read = Read(text, options), read_pair = pair ? Read(*pair, options) : std::string_view();
+  const bool cuts_text = read.size() < text.size(), cuts_pair = pair && read_pair.size() < pair->size();
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> first, Ids(read));
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> second, Ids(read_pair));
+  std::optional<std::vector<int32_t>> second;
+  if (pair) {
+    SWIZZLE_ASSIGN_OR_RETURN(second, Ids(read_pair));
+  }
+  if (!options.truncate && (cuts_text || cuts_pair)) {
+    const int64_t added = options.add_special_tokens ? parts_->layout.AddedTo(pair.has_value()) : 0;
+    const int64_t most = MostTokens(options), tokens = std::ssize(first) + (second ? std::ssize(*second) : 0);
+    if (added + tokens > most) {
+      return MakeError(StatusCode::kOutOfRange, pair ? "the pair of texts has" : "the text has", " more than ", most,
+                       " tokens; at most so many may be. Send a shorter one, or have it truncated");
+    }
+    if (cuts_text) {
+      SWIZZLE_ASSIGN_OR_RETURN(first, Ids(text));
+    }
+    if (cuts_pair) {
+      SWIZZLE_ASSIGN_OR_RETURN(second, Ids(*pair));
+    }
+  }
   SWIZZLE_ASSIGN_OR_RETURN(Encoding encoding, Assemble(std::move(first), std::move(second), options));
-  encoding.truncated |= read.size() < text.size() || read_pair.size() < pair.size();
+  encoding.truncated |= options.truncate && (cuts_text || cuts_pair);
   return encoding;
 }
 
@@ -119,7 +142,7 @@ StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional
                                        const EncodeOptions& options) const {
   const Template& layout = parts_->layout;
   const int64_t added = options.add_special_tokens ? layout.AddedTo(second.has_value()) : 0;
-  const int64_t max_tokens = options.max_tokens > 0 ? options.max_tokens : parts_->truncation.max_tokens;
+  const int64_t max_tokens = MostTokens(options);
   const int64_t tokens = added + static_cast<int64_t>(first.size() + (second ? second->size() : 0));
   Encoding encoding;
   if (max_tokens > 0 && tokens > max_tokens) {

@@ -54,7 +54,8 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // OUT_OF_RANGE for a text that has more tokens than the options allow and that they do not truncate, INVALID_ARGUMENT
+  // OUT_OF_RANGE for a text that has more tokens than the options allow and that they do not truncate: of a long one
+  // that is known from as much as would have been kept, and its tokens are not counted to the end. INVALID_ARGUMENT
   // for one of more than 256 MiB, or with a character that the tokeniser has neither a token nor an unknown token for.
   StatusOr<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Of two texts, as a reranker has them.
@@ -69,9 +70,12 @@ class Tokenizer {
   std::string_view Token(int32_t id) const;
 
  private:
-  // What has to be read of a text for these options.
+  int64_t MostTokens(const EncodeOptions& options) const;  // 0: any number
+  // What has to be read of a text to know which tokens are kept where it is truncated.
   std::string_view Read(std::string_view text, const EncodeOptions& options) const;
   StatusOr<std::vector<int32_t>> Ids(std::string_view text) const;
+  StatusOr<Encoding> EncodeRow(std::string_view text, std::optional<std::string_view> pair,
+                               const EncodeOptions& options) const;
   StatusOr<Encoding> Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,
                               const EncodeOptions& options) const;
 

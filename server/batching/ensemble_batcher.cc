@@ -217,6 +217,7 @@ class EnsembleBatcher final : public Batcher {
     request.deadline = run.request.deadline;
     request.connection = run.request.connection;
     request.budget = run.request.budget;
+    request.text_options = run.request.text_options;
     SWIZZLE_RETURN_IF_ERROR(PrepareRequest(model, request));
     return request;
   }

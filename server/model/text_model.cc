@@ -16,7 +16,7 @@ namespace swizzle {
 namespace {
 
 constexpr std::array<std::string_view, 3> kTokenInputs = {"input_ids", "attention_mask", "token_type_ids"};
-constexpr float kLeastNorm = 1e-12f;  // as PyTorch's functional.normalize has it
+constexpr double kLeastNorm = 1e-12;  // as PyTorch's functional.normalize has it
 
 // What an encoder reads of texts that are its rows, and what keeps that.
 struct EncodedTexts {
@@ -50,20 +50,34 @@ class TextSession final : public Session {
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
-    for (const BatchItem& item : batch) Finish(*item.outputs, *item.output_shapes);
+    for (const BatchItem& item : batch) SWIZZLE_RETURN_IF_ERROR(Finish(*item.outputs, *item.output_shapes));
     return absl::OkStatus();
   }
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
 
  private:
+  // A graph may give another shape than the one that it declares. INTERNAL for one that no vectors of rows have, or
+  // for another width than declared, which whoever asks for rows counts on.
+  StatusOr<size_t> WidthOf(const Shape& shape) const {
+    if (shape.size() != 2 || shape[1] < 0) {
+      return MakeError(StatusCode::kInternal, "the model gave a tensor of shape ", ShapeText(shape),
+                       ", and not one vector a row");
+    }
+    const int64_t declared = outputs_[0].dims.back();
+    if (declared < 0 || declared == shape[1]) return static_cast<size_t>(shape[1]);
+    return MakeError(StatusCode::kInternal, "the model gave ", shape[1],
+                     pipeline_.task == text::TextTask::kEmbedding ? " numbers" : " scores", " a row, ", declared,
+                     declared == 1 ? " is declared" : " are declared");
+  }
+
   // Of the encoder's one output makes those that the model has.
-  void Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
+  Status Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
     outputs.resize(1);
     shapes.resize(1);
-    const auto width = static_cast<size_t>(shapes[0].back());
+    SWIZZLE_ASSIGN_OR_RETURN(const size_t width, WidthOf(shapes[0]));
     if (pipeline_.task == text::TextTask::kEmbedding) {
       if (pipeline_.normalises) NormaliseVectors(width, outputs[0]);
-      return;
+      return absl::OkStatus();
     }
     outputs.resize(outputs_.size(), outputs[0]);
     shapes.resize(outputs_.size(), shapes[0]);
@@ -71,6 +85,7 @@ class TextSession final : public Session {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (outputs_[i].name == kScoresOutput) ScoreLogits(function, width, outputs[i]);
     }
+    return absl::OkStatus();
   }
 
   const std::unique_ptr<Session> encoder_;
@@ -221,10 +236,10 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
 
 void NormaliseVectors(size_t width, std::string& vectors) {
   ForEachVector(width, vectors, [](std::vector<float>& row) {
-    float squares = 0.0f;
-    for (const float x : row) squares += x * x;
-    const float norm = std::max(std::sqrt(squares), kLeastNorm);
-    for (float& x : row) x /= norm;
+    double squares = 0.0;  // squares of large numbers are beyond FP32, and those of small ones nothing there
+    for (const float x : row) squares += static_cast<double>(x) * x;
+    const double norm = std::max(std::sqrt(squares), kLeastNorm);
+    for (float& x : row) x = static_cast<float>(x / norm);
   });
 }
 

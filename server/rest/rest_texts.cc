@@ -1,7 +1,6 @@
 #include "server/rest/rest_texts.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -13,12 +12,12 @@
 #include "kernels/base/mutex.h"
 #include "model_loader/files/printable_name.h"
 #include "server/model/request_inputs.h"
-#include "server/model/string_tensor.h"
 #include "server/model/text_model.h"
 #include "server/rest/embeddings_json.h"
 #include "server/rest/http_infer.h"
 #include "server/rest/scores_json.h"
 #include "server/rest/text_models.h"
+#include "server/rest/text_parts.h"
 #include "server/rpc/received_message.h"
 #include "server/telemetry/containment.h"
 
@@ -29,44 +28,8 @@ namespace {
 // enough that others find room in the queue.
 constexpr size_t kMostAtOnce = 4;
 
-// Bytes of texts in an inference, beside which no more begin: a query that is long stands there once for every text.
-constexpr size_t kMostPartBytes = 1 << 20;
-
-// Rows of a request that become one inference.
-struct Part {
-  std::string_view texts;  // of the request
-  int64_t first = 0, rows = 0;
-  bool pairs = false;  // whether a row is two of the texts
-};
-
-// In their order, of `most` rows at most. The request outlives them.
-std::vector<Part> PartsOf(const TextRequest& request, int64_t most) {
-  std::vector<Part> parts;
-  const size_t query_bytes = request.query ? request.query->size() : 0;
-  std::string_view left = request.texts;
-  for (int64_t row = 0; row < request.count;) {
-    Part part{.texts = left, .first = row, .pairs = request.is_pair(row)};
-    for (size_t bytes = 0; part.rows < most && bytes < kMostPartBytes; ++row, ++part.rows) {
-      if (row == request.count || request.is_pair(row) != part.pairs) break;
-      bytes += TakeElement(left).size() + query_bytes;
-      if (part.pairs) bytes += TakeElement(left).size();
-    }
-    part.texts.remove_suffix(left.size());
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-// A part as a model of texts takes it, with the query before each of its texts.
-std::string TensorOf(const TextRequest& request, const Part& part) {
-  if (!request.query) return std::string(part.texts);
-  std::string tensor;
-  for (std::string_view left = part.texts; !left.empty();) {
-    AppendElement(*request.query, tensor);
-    AppendElement(TakeElement(left), tensor);
-  }
-  return tensor;
-}
+// The query of a rerank, as often as there are texts, is at most so many times the largest request.
+constexpr int64_t kMostQueryRequests = 16;
 
 class TextsJob;
 
@@ -84,6 +47,7 @@ class TextsPart final : public HttpInfer {
     if (tokens != response.parameters().end()) tokens_ = tokens->second.int64_param();
   }
   void End(const Status& status) override;
+  Instant AskedDeadline() const override;
 
   const std::shared_ptr<TextsJob> job_;
   const size_t index_;
@@ -100,19 +64,30 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
            std::shared_ptr<ServingModel> serving)
       : calls_(calls),
         endpoint_(endpoint),
+        places_(GroupKinds(request)),
         request_(std::move(request)),
         serving_(std::move(serving)),
         parts_(PartsOf(request_, spec().max_batch_size > 0 ? spec().max_batch_size : request_.count)),
         call_(std::move(call)),
         under_way_(calls, [this] { return call_->peer(); }),
-        held_bytes_(static_cast<int64_t>(request_.texts.size() + (request_.query ? request_.query->size() : 0))) {
+        deadline_(calls.clock.Now() + calls.limits.max_deadline),
+        held_bytes_(BytesOf(request_) +
+                    static_cast<int64_t>(places_.size() * sizeof(int64_t) + parts_.size() * kPartMemory)) {
     for (size_t i = 0; i < parts_.size(); ++i) waiting_.push_back(i);
     numbers_.resize(parts_.size());
     held_.HoldAnyway(calls_.inflight, held_bytes_);
   }
 
   const ServingModel* serving() const { return serving_.get(); }
-  int64_t FirstRowOf(size_t part) const { return parts_[part].first; }
+  Instant deadline() const { return deadline_; }
+  // What is added to an error that names elements of a part alone: of which texts. Empty where the part is all of them.
+  std::string TextsOf(size_t part) const {
+    const TextPart& its = parts_[part];
+    if (parts_.size() == 1 || (places_.empty() && its.first == 0)) return "";
+    if (places_.empty()) return Concat(" (of the texts from number ", its.first, " on)");
+    return Concat(its.pairs ? " (of the pairs" : " (of the single texts", " from number ",
+                  places_[static_cast<size_t>(its.first)], " on)");
+  }
 
   // INVALID_ARGUMENT, OUT_OF_RANGE: the request asks for what there is not, or for more than may be answered.
   Status Check() {
@@ -126,18 +101,24 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       return InvalidArgument("'normalize' must be true or left out: the vectors of model '", spec().name,
                              "' have length 1");
     }
+    const int64_t most = kMostQueryRequests * calls_.limits.max_message_bytes;
+    if (request_.query && static_cast<int64_t>(request_.query->size()) > most / request_.count) {
+      return MakeError(StatusCode::kOutOfRange, "the query, before each of ", request_.count, " texts, has more than ",
+                       most, " bytes; send fewer at a time, or a shorter query");
+    }
     const int64_t bytes = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(float));
     if (request_.count <= calls_.limits.max_response_bytes / bytes) return absl::OkStatus();
     return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
                      calls_.limits.max_response_bytes, " bytes; send fewer at a time");
   }
 
-  void Run() {
+  // A short request's query may stand before thousands of texts, which no thread of HTTP's is to write.
+  void Run(bool is_inline) {
     call_->OnLeft([weak = weak_from_this()] {
       if (const auto job = weak.lock()) job->Leave();
     });
-    const size_t first = std::min(kMostAtOnce, parts_.size());
-    for (size_t i = 0; i < first; ++i) Advance();
+    if (!is_inline || bytes() <= static_cast<int64_t>(kMostInlineJson)) return Begin();
+    calls_.decoders.Add([self = shared_from_this()] { self->Begin(); });
   }
 
   void PartEnded(size_t index, const Status& status, std::string numbers, int64_t tokens) {
@@ -165,11 +146,29 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   }
 
  private:
+  // What is kept of a part until the job ends.
+  static constexpr size_t kPartMemory = sizeof(TextPart) + sizeof(std::string) + sizeof(size_t);
+
+  static int64_t BytesOf(const TextRequest& request) {
+    return static_cast<int64_t>(request.texts.size() + (request.query ? request.query->size() : 0));
+  }
+
+  // Of all texts as the model is to see them, with the query before each.
+  int64_t bytes() const {
+    const auto query = static_cast<int64_t>(request_.query ? request_.query->size() : 0);
+    return static_cast<int64_t>(request_.texts.size()) + request_.count * query;
+  }
+
   const ModelSpec& spec() const { return serving_->model->spec(); }
   bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
   bool normalises() const { return serving_->model->facts()->properties.contains("swizzle_normalised"); }
   std::string_view output() const {
     return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
+  }
+
+  void Begin() {
+    const size_t first = std::min(kMostAtOnce, parts_.size());
+    for (size_t i = 0; i < first; ++i) Advance();
   }
 
   void Leave() {
@@ -204,6 +203,9 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     {
       const MutexLock lock(mutex_);
       if (answered_) return;
+      if (status_.ok() && !waiting_.empty() && calls_.clock.Now() >= deadline_) {
+        status_ = absl::DeadlineExceededError("the texts took longer than a request may; send fewer at a time");
+      }
       if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
         StatusOr<TextsPart*> made =
             Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
@@ -223,7 +225,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   // The next part, which is held for whoever starts it, since it may end before Start returns.
   StatusOr<TextsPart*> NextPart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t index = waiting_.front();
-    const Part& its = parts_[index];
+    const TextPart& its = parts_[index];
     inference::ModelInferRequest message;
     message.set_model_name(spec().name);
     message.set_model_version(std::to_string(spec().version));
@@ -269,6 +271,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     const int64_t most = calls_.limits.max_response_bytes;
     StatusOr<std::string> text = std::string();
     if (classifies()) {
+      if (!places_.empty()) numbers_ = {RowsAt(places_, numbers_, row_bytes)};
       const std::vector<std::string> labels = Labels(width);
       const Scores scores = {.rows = numbers_, .labels = labels};
       text = endpoint_ == TextEndpoint::kTeiRerank ? WriteRanks(request_, scores, most)
@@ -304,11 +307,13 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
 
   InferCalls& calls_;
   const TextEndpoint endpoint_;
+  const std::vector<int64_t> places_;  // where the request's rows stood (GroupKinds)
   const TextRequest request_;
   const std::shared_ptr<ServingModel> serving_;  // of all parts
-  const std::vector<Part> parts_;                // in request_
+  const std::vector<TextPart> parts_;            // in request_
   std::shared_ptr<HttpCall> call_;               // null once it is answered
   const CallUnderWay under_way_;
+  const Instant deadline_;  // of all parts together
 
   Mutex mutex_;
   int64_t held_bytes_ ABSL_GUARDED_BY(mutex_);  // of texts and numbers
@@ -323,6 +328,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   std::atomic<int> turns_ = 0;
 };
 
+Instant TextsPart::AskedDeadline() const { return job_->deadline(); }
+
 // What a client should try again, and what not, differs from a single inference's.
 void TextsPart::End(const Status& status) {
   Status its = status;
@@ -332,9 +339,7 @@ void TextsPart::End(const Status& status) {
   } else if (too_large()) {
     its = MakeError(StatusCode::kOutOfRange, std::string(status.message()));
   }
-  if (const int64_t first = job_->FirstRowOf(index_); first > 0 && !its.ok()) {
-    its = MakeError(its.code(), std::string(its.message()), " (of the texts from number ", first, " on)");
-  }
+  if (!its.ok()) its = MakeError(its.code(), std::string(its.message()), job_->TextsOf(index_));
   job_->PartEnded(index_, its, std::move(numbers_), tokens_);
   Release();
 }
@@ -343,6 +348,7 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
                   TextEndpoint endpoint) {
   const Status status = Contain("take the request", [&]() -> Status {
     const auto bytes = static_cast<int64_t>(body->size);
+    const bool is_inline = body->size <= kMostInlineJson;
     HeldBytes held;
     if (!held.Hold(calls.inflight, kTextJsonMemory * bytes, calls.limits.max_inflight_bytes)) {
       calls.refused.inflight_bytes.fetch_add(1, std::memory_order_relaxed);
@@ -357,7 +363,7 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
     const auto job = std::make_shared<TextsJob>(calls, call, endpoint, std::move(request), std::move(serving));
     held.Clear();  // the job counts the texts itself
     SWIZZLE_RETURN_IF_ERROR(job->Check());
-    job->Run();
+    job->Run(is_inline);
     return absl::OkStatus();
   });
   if (absl::IsOutOfRange(status)) calls.refused.too_large.fetch_add(1, std::memory_order_relaxed);

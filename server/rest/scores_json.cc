@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/base/check.h"
 #include "server/model/string_tensor.h"
 #include "server/rest/element_json.h"
 
@@ -65,7 +64,10 @@ Status WriteLabelled(std::span<const float> scores, std::span<const std::string>
 }  // namespace
 
 StatusOr<std::string> WriteRanks(const TextRequest& request, const Scores& scores, int64_t most) {
-  SWIZZLE_CHECK(scores.labels.size() == 1);
+  if (scores.labels.size() != 1) {
+    return MakeError(StatusCode::kInternal, "the model gave ", scores.labels.size(),
+                     " scores a row, and texts are ranked by one");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> floats, Floats(scores.rows, 1));
   std::vector<std::string_view> texts;
   if (request.return_text) {

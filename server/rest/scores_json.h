@@ -21,7 +21,7 @@ struct Scores {
 // UTF-8, and with OUT_OF_RANGE where the answer has more than `most` bytes.
 
 // [{"index":1,"score":0.9}, ..], the best first, those of equal scores in their order; with the texts where asked.
-// There is one label.
+// INTERNAL where there is not one label.
 StatusOr<std::string> WriteRanks(const TextRequest& request, const Scores& scores, int64_t most);
 
 // Of each row [{"score":0.9,"label":"yes"}, ..], likewise; of a single one without the list around it.

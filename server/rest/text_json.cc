@@ -38,12 +38,12 @@ class TextWalk {
   bool start_object(size_t) {
     if (stack_.empty()) return Enter(Place::kRequest);
     if (IsAmongTexts() || IsTextsKey()) return NoText();
-    return Enter(Place::kSkipped);
+    return EnterSkipped();
   }
   bool start_array(size_t) {
     if (stack_.empty()) return NoObject();
     if (IsTextsKey()) return TakeTexts() && Enter(Place::kTexts);
-    if (!IsAmongTexts()) return Enter(Place::kSkipped);
+    if (!IsAmongTexts()) return EnterSkipped();
     const bool is_row = predicts() && stack_.back() == Place::kTexts && texts_of_row_ == 0;
     return is_row ? Enter(Place::kRow) : NoText();
   }
@@ -90,6 +90,9 @@ class TextWalk {
     stack_.push_back(place);
     return true;
   }
+  // An object or an array, which no key that the endpoint knows may have: these want something else than a number with
+  // a fraction, too.
+  bool EnterSkipped() { return (stack_.back() != Place::kRequest || Set(JsonScalar(0.5))) && Enter(Place::kSkipped); }
   bool TakeTexts() {
     if (std::exchange(has_texts_, true)) return Fail(InvalidArgument("'", texts_key_, "' is there twice"));
     return true;
@@ -117,8 +120,10 @@ class TextWalk {
       request_.single = predicts();
       return TakeTexts() && AddText(value) && (!predicts() || EndRow());
     }
-    if (std::holds_alternative<std::nullptr_t>(value)) return true;  // as if it weren't there
-    if (key_ == "dimensions") return SetDimensions(value);
+    return std::holds_alternative<std::nullptr_t>(value) || Set(value);  // null: as if it weren't there
+  }
+  bool Set(const JsonScalar& value) {
+    if (key_ == "dimensions" && TaskOf(endpoint_) == text::TextTask::kEmbedding) return SetDimensions(value);
     if (endpoint_ == TextEndpoint::kOpenAiEmbeddings) return SetOfOpenAi(value);
     return endpoint_ == TextEndpoint::kTeiEmbed ? SetOfEmbed(value) : SetOfScores(value);
   }

@@ -69,6 +69,19 @@ def test_a_long_query_stands_before_every_text(reranker):
                                   atol=1e-5)
 
 
+def test_a_request_has_bounds(start, repository, tmp_path):
+    repository.folder('reranker', write_classifier(tmp_path / 'reranker', 1))
+    repository.config('reranker', CONFIG + ' max_batch_size: 4')
+    server = start(repository, '--http-address=127.0.0.1:0', '--max-message-bytes=65536')
+    query, texts = 'the cat ' * 100, ['a']
+    assert post(server, '/rerank', {'query': query, 'texts': texts * 9})[0] == 200
+    status, answer = post(server, '/rerank', {'query': query, 'texts': texts * 1400})
+    assert status == 413 and 'before each of 1400 texts, has more than 1048576 bytes' in answer['error']
+    server = start(repository, '--http-address=127.0.0.1:0', '--max-deadline=0.01')
+    status, answer = post(server, '/rerank', {'query': 'a', 'texts': texts * 20000})
+    assert (status, answer['error_type']) == (504, 'Backend'), answer
+
+
 def test_labels_are_predicted(classifier):
     def expected(rows, output='scores'):
         return by_grpc(classifier, 'classifier', rows, output)
@@ -87,6 +100,19 @@ def test_labels_are_predicted(classifier):
     assert status == 200 and len(predictions) == len(rows)
     for its, scores in zip(predictions, expected(rows, 'logits')):
         check(its, scores)
+
+
+def test_single_texts_and_pairs_may_alternate(classifier):
+    rows = [['a cat', 'the mat'], ['a cat'], ['a dog']] * 9 + [['a dog', 'home']]
+    status, predictions = post(classifier, '/predict', {'inputs': rows, 'raw_scores': True})
+    assert status == 200 and len(predictions) == len(rows)
+    for its, scores in zip(predictions, by_grpc(classifier, 'classifier', rows, 'logits')):
+        got = {label['label']: label['score'] for label in its}
+        numpy.testing.assert_allclose([got[LABELS[str(i)]] for i in range(3)], scores, atol=1e-5)
+    rows[3] = ['a cat', LONG]
+    status, answer = post(classifier, '/predict', {'inputs': rows, 'truncate': False})
+    assert status == 413 and 'pair 1 of input' in answer['error']
+    assert '(of the pairs from number 0 on)' in answer['error']
 
 
 def test_huggingfaces_client_classifies(classifier):

@@ -10,6 +10,7 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 import make_encoders
+from ensembles_test import ensemble, step
 
 CHECKPOINT = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints' / 'bert'
 WORDS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'the', 'cat', 'sat', 'on', 'mat', '##s', 'a', 'dog', 'ran', '.',
@@ -131,6 +132,23 @@ def test_what_would_be_cut_may_be_refused(start, repository, checkpoint):
         assert refused.value.status() == 'StatusCode.OUT_OF_RANGE'
         with pytest.raises(InferenceServerException, match="'swizzle_truncate' must be true or false"):
             embed(client, 'texts', [fits], {'swizzle_truncate': 1})
+
+
+def test_an_ensemble_hands_on_what_a_request_says_of_texts(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    (checkpoint / 'config_sentence_transformers.json').write_text(json.dumps({'prompts': {'query': 'the cat '}}))
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG + ' max_batch_size: 8')
+    repository.config('chain', ensemble({'text': ('TYPE_STRING', '[ 1 ]')}, {'embedding': ('TYPE_FP32', '[ 8 ]')},
+                                        [step('texts', {'text': 'text'}, {'embedding': 'embedding'})]))
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        cut = 'a dog ran home to the mat'
+        assert embed(client, 'chain', [cut]).shape == (1, 8)
+        with pytest.raises(InferenceServerException, match='the text has 9 tokens; at most 8') as refused:
+            embed(client, 'chain', [cut], {'swizzle_truncate': False})
+        assert refused.value.status() == 'StatusCode.OUT_OF_RANGE'
+        numpy.testing.assert_allclose(embed(client, 'chain', ['sat'], {'swizzle_prompt': 'query'}),
+                                      embed(client, 'texts', ['the cat sat']), atol=1e-5)
 
 
 def refusal(client):

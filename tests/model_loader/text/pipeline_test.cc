@@ -90,6 +90,24 @@ TEST_F(DenseTest, IsReadWithItsTensors) {
   EXPECT_FALSE(Read()->dense[0]->bias.has_value());
 }
 
+TEST_F(TextPipelineTest, PoolingMayBeNamed) {
+  Write("modules.json", R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+  Write("1_Pooling/config.json", R"({"pooling_mode": "cls", "pooling_mode_mean_tokens": true})");
+  EXPECT_EQ(Read()->pooling, Pooling::kFirst);
+  Write("1_Pooling/config.json", R"({"pooling_mode": "lasttoken"})");
+  EXPECT_EQ(Read()->pooling, Pooling::kLast);
+  Write("1_Pooling/config.json", R"({"pooling_mode": "max"})");
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "1_Pooling/config.json: its pooling_mode is "));
+}
+
+TEST_F(DenseTest, TakesTheVectorAlone) {
+  WriteDense(R"({"module_input_name": "sentence_embedding", "module_output_name": null})",
+             {{"linear.weight", weight_}});
+  EXPECT_THAT(Read(), IsOk());
+  WriteDense(R"({"module_input_name": "token_embeddings"})", {{"linear.weight", weight_}});
+  EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "2_Dense/config.json: its module_input_name is "));
+}
+
 TEST_F(DenseTest, SaysWhatIsWrong) {
   WriteDense(R"({"activation_function": "torch.nn.modules.activation.GELU"})", {{"linear.weight", weight_}});
   EXPECT_THAT(Read(), IsError(StatusCode::kUnimplemented, "2_Dense/config.json: its activation_function is "));

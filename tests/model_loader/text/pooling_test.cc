@@ -154,6 +154,10 @@ TEST(KeepLogitsTest, LeavesLogitsAlone) {
   graph = parsed("output \"probabilities\" = %a\n");
   EXPECT_THAT(KeepLogits(graph), IsOk()) << "there is no other";
   EXPECT_EQ(graph.outputs[0].name, "probabilities");
+  for (const std::string vector : {"sentence_embedding", "pooler_output"}) {
+    graph = parsed("output \"" + vector + "\" = %a\n");
+    EXPECT_THAT(KeepLogits(graph), IsError(StatusCode::kInvalidArgument, "its outputs are '" + vector + "'"));
+  }
   graph = parsed("output \"a\" = %a\noutput \"b\" = %b\n");
   EXPECT_THAT(KeepLogits(graph), IsError(StatusCode::kInvalidArgument, "its outputs are 'a', 'b'"));
 }

@@ -70,9 +70,15 @@ TEST(Tokenizer, LongTextsAreReadAsFarAsTheyAreKept) {
   std::string chinese = "hello ";
   for (int i = 0; i < 100'000; ++i) chinese += "\u4e00";
   EXPECT_THAT(tokenizer.Encode(chinese, options)->ids, ElementsAre(2, 5, 1, 1, 1, 3)) << "its one space is far off";
-  // Whoever refuses what is too long has all of it counted.
-  EXPECT_THAT(tokenizer.Encode(words, {.max_tokens = 6, .truncate = false}),
-              IsError(StatusCode::kOutOfRange, "has 100003 tokens"));
+  // So it is for whoever refuses what is too long; only what may fit is read to its end.
+  const EncodeOptions refusing{.max_tokens = 6, .truncate = false};
+  EXPECT_THAT(tokenizer.Encode(words, refusing), IsError(StatusCode::kOutOfRange, "the text has more than 6 tokens"));
+  EXPECT_THAT(tokenizer.Encode("hello", words, refusing),
+              IsError(StatusCode::kOutOfRange, "the pair of texts has more than 6 tokens"));
+  const auto whole = tokenizer.Encode(std::string(1 << 20, 'x') + " hello", refusing);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_THAT(whole->ids, ElementsAre(2, 1, 5, 3));
+  EXPECT_FALSE(whole->truncated);
 }
 
 TEST(Tokenizer, TruncatesOrRefuses) {

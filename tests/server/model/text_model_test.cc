@@ -138,6 +138,16 @@ TEST(ScoreLogitsTest, ScoresAreTheFunctionOfLogits) {
               ElementsAre(FloatNear(0.268941f, 1e-6f), FloatNear(0.731059f, 1e-6f), FloatEq(1.0f), FloatEq(0.0f)));
 }
 
+TEST(NormaliseVectorsTest, LargeAndSmallNumbersHaveALength) {
+  const std::vector<float> numbers = {3e30f, 4e30f, 3e-10f, 4e-10f, 0, 0};
+  std::string bytes(numbers.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  NormaliseVectors(2, bytes);
+  std::vector<float> unit(numbers.size());
+  std::memcpy(unit.data(), bytes.data(), bytes.size());
+  EXPECT_THAT(unit, ElementsAre(FloatEq(0.6f), FloatEq(0.8f), FloatEq(0.6f), FloatEq(0.8f), 0, 0));
+}
+
 TEST(CutVectorsTest, LeavesTheFirstNumbers) {
   const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
   std::string bytes(numbers.size() * sizeof(float), '\0');
@@ -188,6 +198,14 @@ TEST_F(TextModelTest, ClassifiesTextsAndPairs) {
   EXPECT_THAT(run({"a", "1"}, 2), IsError(StatusCode::kInvalidArgument, "pair 0 of input 'text' of model 'm'"));
   EXPECT_THAT(TextSpec(encoder_->spec(), {.task = text::TextTask::kClassification, .labels = {"a", "b"}}),
               IsError(StatusCode::kInvalidArgument, "names 2 labels in id2label, but the classifier scores 24"));
+}
+
+TEST_F(TextModelTest, RefusesOtherScoresThanAreDeclared) {
+  const text::Pipeline pipeline = {.task = text::TextTask::kClassification};
+  ModelSpec spec = *TextSpec(encoder_->spec(), pipeline);
+  for (TensorSpec& output : spec.outputs) output.dims.back() = 1;
+  EXPECT_THAT(Embed(*NewTextModel(spec, encoder_, {.encode = Letters, .pipeline = pipeline}), {"ab"}),
+              IsError(StatusCode::kInternal, "the model gave 24 scores a row, 1 is declared"));
 }
 
 TEST_F(TextModelTest, SaysWhichTextIsWrong) {

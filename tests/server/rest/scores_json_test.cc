@@ -36,6 +36,12 @@ TEST(ScoresJsonTest, RanksTheBestFirst) {
   EXPECT_THAT(WriteRanks(request, scores, 40), IsError(StatusCode::kOutOfRange, "more than 40 bytes"));
 }
 
+TEST(ScoresJsonTest, RanksByOneScoreAlone) {
+  const std::vector<std::string> rows = {Bytes({0.25f, 0.75f, 1})}, labels = {"a", "b", "c"};
+  EXPECT_THAT(WriteRanks({.count = 1}, {.rows = rows, .labels = labels}, 1000),
+              IsError(StatusCode::kInternal, "the model gave 3 scores a row"));
+}
+
 TEST(ScoresJsonTest, LabelsAreByTheirScores) {
   const std::vector<std::string> rows = {Bytes({0.25f, 0.75f}), Bytes({0.5f, 0.5f})}, labels = {"no", "yes"};
   const Scores scores = {.rows = rows, .labels = labels};

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "server/model/string_tensor.h"
+#include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using swizzle::testing::IsError;
 using ::testing::HasSubstr;
 using enum TextEndpoint;
 
@@ -62,7 +64,7 @@ TEST(TextJsonTest, RanksTextsByAQuery) {
   EXPECT_TRUE(request->raw_scores);
   EXPECT_TRUE(request->return_text);
   EXPECT_FALSE(request->truncate);
-  const auto plain = ReadTextRequest(kTeiRerank, R"({"query": "", "texts": ["a"], "model": 1})");
+  const auto plain = ReadTextRequest(kTeiRerank, R"({"query": "", "texts": ["a"], "model": [1], "dimensions": 0})");
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->query, "");
   EXPECT_FALSE(plain->raw_scores || plain->return_text);
@@ -90,6 +92,25 @@ TEST(TextJsonTest, PredictsTextsAndPairs) {
     EXPECT_EQ(request->pairs, its.pairs) << its.inputs;
     EXPECT_EQ(request->count, static_cast<int64_t>(its.pairs.size())) << its.inputs;
     EXPECT_EQ(request->single, its.single) << its.inputs;
+  }
+}
+
+TEST(TextJsonTest, ObjectsAndArraysAreNoSettings) {
+  const struct {
+    TextEndpoint endpoint;
+    const char *text, *said;
+  } cases[] = {
+      {kTeiEmbed, R"({"inputs": "a", "truncate": [true]})", "'truncate' must be true or false"},
+      {kTeiEmbed, R"({"inputs": "a", "prompt_name": {"name": "a"}})", "'prompt_name' must be a string"},
+      {kTeiEmbed, R"({"inputs": "a", "dimensions": [1]})", "'dimensions' must be a whole number from 1 on"},
+      {kOpenAiEmbeddings, R"({"input": "a", "model": {}})", "'model' must be a string"},
+      {kOpenAiEmbeddings, R"({"input": "a", "encoding_format": ["float"]})",
+       R"('encoding_format' must be "float" or "base64")"},
+      {kTeiRerank, R"({"query": ["a"], "texts": ["a"]})", "'query' must be a string"},
+      {kTeiPredict, R"({"inputs": "a", "raw_scores": {}})", "'raw_scores' must be true or false"},
+  };
+  for (const auto& its : cases) {
+    EXPECT_THAT(ReadTextRequest(its.endpoint, its.text), IsError(StatusCode::kInvalidArgument, its.said)) << its.text;
   }
 }
 
@@ -124,7 +145,6 @@ TEST(TextJsonTest, SaysWhatIsWrong) {
       {kTeiEmbed, R"({"inputs": [["a", "b"]]})", "element 0 is neither"},
       {kTeiRerank, R"({"texts": ["a"]})", "must have 'query'"},
       {kTeiRerank, R"({"query": "a"})", "must have 'texts'"},
-      {kTeiRerank, R"({"query": ["a"], "texts": ["a"]})", "must have 'query'"},
       {kTeiRerank, R"({"query": 1, "texts": ["a"]})", "'query' must be a string"},
       {kTeiRerank, R"({"query": "a", "texts": []})", "'texts' must not be empty"},
       {kTeiRerank, R"({"query": "a", "texts": ["a", ["b"]]})", "element 1 is neither"},

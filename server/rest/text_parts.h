@@ -1,0 +1,46 @@
+// What inferences a request of texts becomes: its rows in parts, of which each has single texts or pairs. Functions
+// only.
+#ifndef SWIZZLE_SERVER_REST_TEXT_PARTS_H_
+#define SWIZZLE_SERVER_REST_TEXT_PARTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/rest/text_json.h"
+
+namespace swizzle {
+
+// Bytes of texts in an inference, beside which no more begin: a query that is long stands there once for every text.
+inline constexpr size_t kMostPartBytes = 1 << 20;
+
+// What a text counts beside its bytes: tokens are made of one that has none, too, and are kept until the inference
+// ends.
+inline constexpr size_t kTextBytes = 64;
+
+// Rows of a request that become one inference.
+struct TextPart {
+  std::string_view texts;  // of the request
+  int64_t first = 0, rows = 0;
+  bool pairs = false;  // whether a row is two of the texts
+};
+
+// Puts the rows with single texts before those that are pairs, since an inference has rows of one kind. Returns where
+// each row stood before; nothing, and all stay where they are, where rows are of one kind.
+std::vector<int64_t> GroupKinds(TextRequest& request);
+
+// In their order, of `most` rows at most. The request outlives them.
+std::vector<TextPart> PartsOf(const TextRequest& request, int64_t most);
+
+// A part as a model of texts takes it, with the query before each of its texts.
+std::string TensorOf(const TextRequest& request, const TextPart& part);
+
+// The bytes of rows, each `row_bytes` long, that stand in several strings, in one: row i at places[i].
+std::string RowsAt(std::span<const int64_t> places, std::span<const std::string> rows, size_t row_bytes);
+
+}  // namespace swizzle
+
+#endif  // SWIZZLE_SERVER_REST_TEXT_PARTS_H_
