@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -380,6 +381,16 @@ class Finder {
 std::vector<interpreter::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey,
                                                       interpreter::Place place) {
   return Finder(graph, survey, place).Run();
+}
+
+std::vector<interpreter::PartOfProgram> AttentionBeside(const std::vector<interpreter::PartOfProgram>& parts,
+                                                        std::vector<interpreter::PartOfProgram> attention) {
+  std::set<int> taken;
+  for (const interpreter::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
+  std::erase_if(attention, [&](const interpreter::PartOfProgram& part) {
+    return std::ranges::any_of(part.nodes, [&](int node) { return taken.contains(node); });
+  });
+  return attention;
 }
 
 }  // namespace swizzle::regions

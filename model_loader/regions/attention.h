@@ -17,6 +17,10 @@ namespace swizzle::regions {
 std::vector<interpreter::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey,
                                                       interpreter::Place place);
 
+// Of these, those that share no node with `parts`.
+std::vector<interpreter::PartOfProgram> AttentionBeside(const std::vector<interpreter::PartOfProgram>& parts,
+                                                        std::vector<interpreter::PartOfProgram> attention);
+
 }  // namespace swizzle::regions
 
 #endif  // SWIZZLE_MODEL_LOADER_REGIONS_ATTENTION_H_

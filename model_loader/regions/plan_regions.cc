@@ -88,17 +88,6 @@ std::vector<int> NodesToCut(const std::vector<interpreter::PartOfProgram>& parts
   return nodes;
 }
 
-// What of attention shares no node with these parts.
-std::vector<interpreter::PartOfProgram> AttentionBeside(const std::vector<interpreter::PartOfProgram>& parts,
-                                                        std::vector<interpreter::PartOfProgram> attention) {
-  std::set<int> taken;
-  for (const interpreter::PartOfProgram& part : parts) taken.insert(part.nodes.begin(), part.nodes.end());
-  std::erase_if(attention, [&](const interpreter::PartOfProgram& part) {
-    return std::ranges::any_of(part.nodes, [&](int node) { return taken.contains(node); });
-  });
-  return attention;
-}
-
 class RegionPlanner {
  public:
   RegionPlanner(const interpreter::Program& program, const Survey& survey, const RegionBackends& backends,

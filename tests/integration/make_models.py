@@ -342,6 +342,10 @@ def arithmetic(g):
     low, high = g.initializer(numpy.float32(-0.5)), g.initializer(numpy.float32(0.25))
     g.output(g.node('Min', [g.node('Max', [low, x]), high]), 'between')
     g.output(g.node('Tanh', [x]), 'tanh')
+    if g.opset >= 9:
+        erf = g.node('Erf', [g.node('Div', [x, g.constant(2 ** 0.5)])])
+        gate = g.node('Mul', [g.constant(0.5), g.add(erf, g.constant(1.0))])
+        g.output(g.node('Mul', [gate, x]), 'gelu_written_out')
     if g.opset >= 20:
         g.output(g.node('Gelu', [x]), 'gelu')
         g.output(g.node('Gelu', [x], approximate='tanh'), 'gelu_by_tanh')
