@@ -106,7 +106,7 @@ struct Network {
   // an extent does not follow from the layer's window and inputs, a weight's shape does not fit its layer, a sparse
   // weight is malformed, or a port names no value or has other elements than its value.
   Status Validate() const;
-  // The same of a network that is a whole model: ports have no types that regions alone have (NetworkPort::dtype).
+  // Validate, and that ports have no types that regions alone have (NetworkPort::dtype): the network is a whole model.
   Status ValidateModel() const;
 
   // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1): of these as

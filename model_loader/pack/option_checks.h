@@ -8,7 +8,7 @@
 
 namespace swizzle::pack {
 
-// Of files to write.
+// These look at the names of files to write.
 std::string CheckPackedEnding(const std::string& file);
 std::string CheckModelEnding(const std::string& file);
 std::string CheckPageEnding(const std::string& file);

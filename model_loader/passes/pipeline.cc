@@ -89,7 +89,8 @@ Status RunSectionPasses(Graph& graph) {
 
 Status RunRegionPasses(Graph& graph) {
   for (const Pass& pass : kPasses) {
-    if (pass.run == RemoveNoOpsForPlan) continue;  // the graph that the region is of has been through it
+    // The graph that the region is of has been through the one, and its idioms are what the other finds.
+    if (pass.run == RemoveNoOpsForPlan || pass.run == RecogniseWritten) continue;
     SWIZZLE_RETURN_IF_ERROR(Run(std::span(&pass, 1), graph, {}).status());
   }
   return {};

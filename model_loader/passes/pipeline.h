@@ -24,10 +24,10 @@ std::span<const Pass> Passes();
 // come before those of the passes that still apply to it.
 StatusOr<std::vector<std::pair<std::string, int>>> RunPasses(Graph& graph);
 
-// The same of a region's graph, which may hold canonical nodes already.
+// Runs them on a region's graph, which may hold canonical nodes already.
 Status RunRegionPasses(Graph& graph);
 
-// Likewise those that apply to what a section of token sequences was recognised as (sequences/section.h).
+// Runs those that still apply to what a section of token sequences was recognised as (sequences/section.h).
 Status RunSectionPasses(Graph& graph);
 
 }  // namespace swizzle

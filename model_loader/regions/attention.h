@@ -17,7 +17,7 @@ namespace swizzle::regions {
 std::vector<interpreter::PartOfProgram> FindAttention(const Graph& graph, const Survey& survey,
                                                       interpreter::Place place);
 
-// Of these, those that share no node with `parts`.
+// What of attention shares no node with `parts`.
 std::vector<interpreter::PartOfProgram> AttentionBeside(const std::vector<interpreter::PartOfProgram>& parts,
                                                         std::vector<interpreter::PartOfProgram> attention);
 

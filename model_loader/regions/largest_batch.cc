@@ -14,12 +14,11 @@ constexpr int64_t kMostImages = 64;
 constexpr int64_t kMostDeviceRows = int64_t{1} << 16, kDeviceBatchBytes = int64_t{1} << 28;
 
 int64_t RowsOfPacks(const Network& network) {
-  constexpr int64_t kPackBytes = 16;
   int64_t rows = 1;
   for (const auto* ports : {&network.inputs, &network.outputs}) {
     for (const NetworkPort& port : *ports) {
       const int64_t row_bytes = *ElementCount(port.dims) * static_cast<int64_t>(ElementBytes(port.dtype));
-      rows = std::max(rows, kPackBytes / std::gcd(kPackBytes, row_bytes));
+      rows = std::max(rows, RowsOfPack(row_bytes));
     }
   }
   return rows;
@@ -32,6 +31,11 @@ int64_t RowsWithin(int64_t bytes, const Network& network) {
 }
 
 }  // namespace
+
+int64_t RowsOfPack(int64_t row_bytes) {
+  constexpr int64_t kPackBytes = 16;
+  return kPackBytes / std::gcd(kPackBytes, row_bytes);
+}
 
 int64_t LargestBatch(const Network& network, Form form, interpreter::Place place) {
   const bool vectors = form == Form::kVectors;

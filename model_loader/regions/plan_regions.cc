@@ -128,7 +128,6 @@ class RegionPlanner {
       division.parts.push_back({std::move(found.region.nodes), std::move(found.region.inputs),
                                 std::move(found.region.outputs), std::move(made), takes_all});
     }
-    sequence_parts = std::ssize(division.parts);
     return shares;
   }
 
@@ -196,7 +195,6 @@ class RegionPlanner {
 
   std::vector<RegionTuner::Tunable> tunables;
   interpreter::Division division;
-  int64_t sequence_parts = 0;                                        // of its parts, the first ones
   std::vector<std::shared_ptr<const PlannedRegion>> planned, again;  // RegionalProgram::regions, again
   std::vector<std::shared_ptr<const interpreter::Part>> recurrences;
   std::vector<std::string> refusals;  // of regions that were to be planned
@@ -366,8 +364,10 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
     planner.MakeTunable(times.get());
   }
   if (with_sequences) of_one.tuning_budget *= 1 - planner.AddSequences();
+  std::vector<interpreter::PartOfProgram> attention =
+      AttentionBeside(planner.division.parts, FindAttention(graph, survey, place));
   std::vector<interpreter::PartOfProgram> taken = planner.division.parts;
-  std::ranges::move(AttentionBeside(taken, FindAttention(graph, survey, place)), std::back_inserter(taken));
+  std::ranges::copy(attention, std::back_inserter(taken));
   const bool on_host = place == interpreter::Place::kHost;
   std::vector<int> steady = on_host ? SteadyNodes(graph) : std::vector<int>();
   const std::vector<Region> regions = planner.Cut(NodesToCut(taken, steady, graph, survey));
@@ -382,14 +382,14 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
   planner.division.known = survey.known;
   planner.division.steady = std::move(steady);
   planner.SortPlanned();
-  std::ranges::move(taken.begin() + planner.sequence_parts, taken.end(), std::back_inserter(planner.division.parts));
-  if (!program->CanDivide(planner.division)) {
+  std::ranges::move(attention, std::back_inserter(planner.division.parts));
+  TunableRegions made;
+  made.program.program = program->Divided(std::move(planner.division));
+  if (made.program.program == nullptr) {
     // A region of sequences may hold layers of which others need the first, and make what the last needs.
     if (!with_sequences) return Unimplemented("its regions wait for each other");
     return PlanAll(program, backends, options, requests, tunable, refusal, /*with_sequences=*/false);
   }
-  TunableRegions made;
-  made.program.program = program->Divided(std::move(planner.division));
   made.program.regions = std::move(planner.planned);
   made.program.again = std::move(planner.again);
   made.program.recurrences = std::move(planner.recurrences);

@@ -67,7 +67,7 @@ class PlannedRegion final : public interpreter::Part {
   // The same of inputs of which some have to be repeated, or have no rows.
   StatusOr<interpreter::Results> RunRepeated(const Plan& plan, std::span<const interpreter::Array> inputs,
                                              const RowCounts& counts, const Execution& in) const;
-  // The same of sequences (planned_sequences.cc).
+  // RunIn's part for sequences (planned_sequences.cc).
   StatusOr<std::optional<interpreter::Results>> RunSequences(std::span<const interpreter::Array> inputs,
                                                              const Execution& in) const;
   // How many dimensions count rows, of each input as many; nothing where the inputs are no region's.

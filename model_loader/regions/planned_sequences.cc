@@ -4,6 +4,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "kernels/base/integers.h"
+#include "model_loader/plan/run/plan_runner.h"
+#include "model_loader/regions/largest_batch.h"
 #include "model_loader/regions/planned_region.h"
 
 namespace swizzle::regions {
@@ -17,33 +19,23 @@ struct Counts {
   int64_t rows = 0, length = 0;  // sequences, and tokens of each
 };
 
-// The dimensions of a port for so many rows of such a length.
-Shape DimsFor(const Network& network, const NetworkPort& port, const Counts& counts) {
-  Shape dims = port.dims;
-  std::ranges::replace(dims, int64_t{-1}, counts.length);
-  if (network.batch_size == 0) dims.insert(dims.begin(), counts.rows);
-  return dims;
-}
-
-// Of inputs [rows, length, ...]; nothing where these are not the network's.
+// How many sequences inputs [rows, length, ...] are, and how long; nothing where they are not the network's.
 std::optional<Counts> CountsOf(const Network& network, std::span<const Array> inputs) {
   if (inputs.empty() || inputs[0].shape.size() < 2) return std::nullopt;
   const Counts counts = {inputs[0].shape[0], inputs[0].shape[1]};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const NetworkPort& port = network.inputs[i];
-    if (inputs[i].dtype != port.dtype || inputs[i].shape != DimsFor(network, port, counts)) return std::nullopt;
+    if (inputs[i].dtype != port.dtype || inputs[i].shape != DimsAt(network, port, counts.rows, counts.length))
+      return std::nullopt;
   }
   return counts.length > 0 ? std::optional(counts) : std::nullopt;
 }
 
-// How many rows of each array are a multiple of 16 bytes; a power of two.
+// How many rows fill whole packs in each array; a power of two.
 int64_t RowsOfPacks(std::span<const Array> inputs, std::span<const Array> results, int64_t rows) {
-  constexpr int64_t kPackBytes = 16;
   int64_t of_all = 1;
   for (const std::span<const Array> arrays : {inputs, results}) {
-    for (const Array& array : arrays) {
-      of_all = std::max(of_all, kPackBytes / std::gcd(kPackBytes, array.bytes() / rows));
-    }
+    for (const Array& array : arrays) of_all = std::max(of_all, RowsOfPack(array.bytes() / rows));
   }
   return of_all;
 }
@@ -55,12 +47,13 @@ class EvenSequences {
     const int64_t tokens = most.rows * most.length;
     SWIZZLE_ASSIGN_OR_RETURN(Array numbers, host.Allocate(DType::kInt32, {most.rows + 1 + 2 * tokens}));
     const std::span<int32_t> to = numbers.Mutable<int32_t>();
-    for (int64_t row = 0; row <= most.rows; ++row) {
-      to[static_cast<size_t>(row)] = static_cast<int32_t>(row * most.length);
-    }
-    for (int64_t token = 0; token < tokens; ++token) {
-      to[static_cast<size_t>(most.rows + 1 + token)] = static_cast<int32_t>(token % most.length);
-      to[static_cast<size_t>(most.rows + 1 + tokens + token)] = static_cast<int32_t>(token / most.length);
+    int32_t* const begins = to.data();
+    int32_t* const positions = begins + most.rows + 1;
+    int32_t* const owners = positions + tokens;
+    for (int64_t row = 0; row <= most.rows; ++row) begins[row] = static_cast<int32_t>(row * most.length);
+    for (int64_t row = 0; row < most.rows; ++row) {
+      std::iota(positions + begins[row], positions + begins[row + 1], 0);
+      std::fill(owners + begins[row], owners + begins[row + 1], static_cast<int32_t>(row));
     }
     if (device != nullptr) {
       SWIZZLE_ASSIGN_OR_RETURN(numbers, device->Upload(numbers));
@@ -96,7 +89,8 @@ StatusOr<std::optional<Results>> PlannedRegion::RunSequences(std::span<const Arr
   if (plan->PositionLimit() > 0 && counts->length > plan->PositionLimit()) return std::nullopt;
   Results results;
   for (const NetworkPort& port : network.outputs) {
-    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(), in.memory.Allocate(port.dtype, DimsFor(network, port, *counts)));
+    SWIZZLE_ASSIGN_OR_RETURN(results.emplace_back(),
+                             in.memory.Allocate(port.dtype, DimsAt(network, port, counts->rows, counts->length)));
   }
   if (counts->rows == 0) return std::optional(std::move(results));
   int64_t fitting = std::min(plan->max_batch(), plan->max_tokens() / counts->length);

@@ -10,6 +10,7 @@
 
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
+#include "model_loader/plan/run/plan_runner.h"
 #include "model_loader/sequences/section.h"
 #include "model_loader/shapes/symbolic_walk.h"
 
@@ -67,6 +68,8 @@ class Source final : public SectionSource {
          const std::set<int>& taken)
       : graph_(graph), survey_(survey), shapes_(shapes), extents_(extents), taken_(taken) {}
 
+  int MakerOf(int value) const override { return survey_.MakerOf(value); }
+  std::span<const int> ReadersOf(int value) const override { return survey_.readers[static_cast<size_t>(value)]; }
   bool IsKnown(int value) const override {
     const auto known = survey_.known.find(value);
     return known != survey_.known.end() && !known->second.IsSequence() && !known->second.HasStrings();
@@ -90,7 +93,7 @@ class Source final : public SectionSource {
     return is_of_tokens ? std::optional(Extents{(*shape)[0], (*shape)[1]}) : std::nullopt;
   }
 
-  // Of a softmax over the scores of each token with each.
+  // How many tokens a softmax is over that has the scores of each with each.
   std::optional<SymbolicInt> LengthOfScores(const Node& node) const {
     if (node.op != "Softmax" || !node.domain.empty()) return std::nullopt;
     const auto& shape = shapes_.Of(node.inputs[0]);
@@ -99,6 +102,7 @@ class Source final : public SectionSource {
   }
 
  private:
+  static_assert(Survey::kOutside == SectionSource::kOutside);
   const Graph& graph_;
   const Survey& survey_;
   const Shapes& shapes_;
@@ -106,12 +110,11 @@ class Source final : public SectionSource {
   const std::set<int>& taken_;
 };
 
-// The graph without elements, which the section's source has.
-Graph Bare(const Graph& graph, Extents extents) {
-  Graph bare = graph;
-  for (Value& value : bare.values) value.constant.reset();
-  bare.sequences = GraphSequences{.batch = Declared(extents.batch), .length = Declared(extents.length)};
-  return bare;
+// A copy of a program's graph, which has no elements of constants: the section's source has them.
+Graph CopyFor(const Graph& graph, const Extents& extents) {
+  Graph copy = graph;
+  copy.sequences = GraphSequences{.batch = Declared(extents.batch), .length = Declared(extents.length)};
+  return copy;
 }
 
 // The extents of most tokens between which there is attention, for each length.
@@ -152,26 +155,18 @@ bool HasAttention(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == "Softmax"; });
 }
 
-// The dimensions of an output for such sequences as a region's first input had in the survey.
-Shape SurveyedDims(const Network& network, const NetworkPort& port, const Shape& input) {
-  Shape dims = port.dims;
-  std::ranges::replace(dims, int64_t{-1}, input[1]);
-  if (network.batch_size == 0) dims.insert(dims.begin(), input[0]);
-  return dims;
-}
-
 StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, const Shapes& shapes,
                                   const Extents& extents, const std::set<int>& taken) {
-  Graph bare = Bare(graph, extents);
+  Graph copy = CopyFor(graph, extents);
   SWIZZLE_ASSIGN_OR_RETURN(SequenceSection section,
-                           RecogniseSection(bare, Source(graph, survey, shapes, extents, taken)));
+                           RecogniseSection(copy, Source(graph, survey, shapes, extents, taken)));
   SWIZZLE_RETURN_IF_ERROR(RunSectionPasses(section.graph));
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(section.graph)));
   if (section.inputs.empty()) return Unimplemented("a region of sequences reads nothing");
   const auto& input = survey.shapes[static_cast<size_t>(section.inputs.front())];
   for (size_t i = 0; input && i < section.outputs.size(); ++i) {
     const auto& shape = survey.shapes[static_cast<size_t>(section.outputs[i])];
-    const Shape made = SurveyedDims(network, network.outputs[i], *input);
+    const Shape made = DimsAt(network, network.outputs[i], (*input)[0], (*input)[1]);
     if (!shape || *shape == made) continue;
     return Unimplemented("a region of sequences makes ", ShapeText(made), " instead of ", ShapeText(*shape));
   }

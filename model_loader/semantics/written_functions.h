@@ -22,7 +22,7 @@ class ValueUses {
   virtual ~ValueUses() = default;
   // The node, or kOutside.
   virtual int MakerOf(int value) const = 0;
-  // Nodes, once for each time they read, and kOutside for an output of the graph.
+  // Nodes, once for each time they read; kOutside may stand for an output of the graph.
   virtual std::span<const int> ReadersOf(int value) const = 0;
   // Whether it is the same in every run.
   virtual bool IsKnown(int value) const = 0;

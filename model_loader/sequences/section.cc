@@ -55,6 +55,14 @@ class SectionWalk {
     const auto found = begins_.find({value, level});
     return found == begins_.end() ? kNoValue : found->second;
   }
+  // What sections of this level may begin with, by the inputs of the canonical graph that stand for it.
+  std::map<int, int> BeginsOf(int level) const {
+    std::map<int, int> begins;
+    for (const auto& [at, input] : begins_) {
+      if (at.second == level) begins[input] = at.first;
+    }
+    return begins;
+  }
   // The nodes of each level that make attention.
   const std::map<int, std::set<size_t>>& attention() const { return attention_; }
 
@@ -215,24 +223,7 @@ class SectionWalk {
 class SectionCut {
  public:
   SectionCut(const Graph& graph, const SectionSource& source, SectionWalk& walk, int level)
-      : graph_(graph),
-        source_(source),
-        walk_(walk),
-        level_(level),
-        makers_(graph.values.size(), -1),
-        readers_(graph.values.size()),
-        is_output_(graph.values.size()),
-        is_in_(graph.nodes.size()) {
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      for (const int output : graph.nodes[n].outputs) {
-        if (output != kNoValue) makers_[static_cast<size_t>(output)] = static_cast<int>(n);
-      }
-      for (const int input : graph.nodes[n].inputs) {
-        if (input != kNoValue) readers_[static_cast<size_t>(input)].push_back(n);
-      }
-    }
-    for (const GraphOutput& output : graph.outputs) is_output_[static_cast<size_t>(output.value)] = true;
-  }
+      : graph_(graph), source_(source), walk_(walk), level_(level), is_in_(graph.nodes.size()) {}
 
   StatusOr<SequenceSection> Run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -270,10 +261,10 @@ class SectionCut {
 
   std::string NameOf(int value) const { return Concat(graph_.values[static_cast<size_t>(value)].name, "#", value); }
 
+  bool IsIn(int node) const { return node != SectionSource::kOutside && is_in_[static_cast<size_t>(node)]; }
+
   bool IsRead(int value, bool inside) const {
-    const auto is_there = [&](size_t reader) { return is_in_[reader] == inside; };
-    return (!inside && is_output_[static_cast<size_t>(value)]) ||
-           std::ranges::any_of(readers_[static_cast<size_t>(value)], is_there);
+    return std::ranges::any_of(source_.ReadersOf(value), [&](int reader) { return IsIn(reader) == inside; });
   }
 
   // Shapes that only the section reads are computed for nothing, since its operators do without them.
@@ -302,9 +293,10 @@ class SectionCut {
   }
 
   bool IsInside(int value) const {
-    const int maker = makers_[static_cast<size_t>(value)];
-    if (maker >= 0 && is_in_[static_cast<size_t>(maker)]) return true;
-    if (maker >= 0 && walk_.ReadingOf(static_cast<size_t>(maker)) == SectionWalk::Reading::kConstant) return true;
+    const int maker = source_.MakerOf(value);
+    const bool is_made = maker != SectionSource::kOutside;
+    if (IsIn(maker)) return true;
+    if (is_made && walk_.ReadingOf(static_cast<size_t>(maker)) == SectionWalk::Reading::kConstant) return true;
     return graph_.IsConstant(value) || walk_.BeginOf(value, level_) != kNoValue;
   }
 
@@ -313,17 +305,15 @@ class SectionCut {
   void LeaveOutReturns() {
     std::vector<bool> is_after(graph_.nodes.size());  // by node: whether it is outside, and behind the section
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const auto comes_from = [&](int value, const auto& is) {
-        const int maker = value == kNoValue ? -1 : makers_[static_cast<size_t>(value)];
-        return maker >= 0 && is(static_cast<size_t>(maker));
-      };
-      const std::vector<int>& inputs = graph_.nodes[n].inputs;
-      const bool returns = std::ranges::any_of(
-          inputs, [&](int value) { return comes_from(value, [&](size_t maker) { return is_after[maker]; }); });
+      bool returns = false, leaves = false;
+      for (const int input : graph_.nodes[n].inputs) {
+        const int maker = input == kNoValue ? SectionSource::kOutside : source_.MakerOf(input);
+        if (maker == SectionSource::kOutside) continue;
+        returns = returns || is_after[static_cast<size_t>(maker)];
+        leaves = leaves || IsIn(maker);
+      }
       if (is_in_[n] && returns) LeaveOut(n);
-      is_after[n] = !is_in_[n] && (returns || std::ranges::any_of(inputs, [&](int value) {
-                                     return comes_from(value, [&](size_t maker) { return is_in_[maker]; });
-                                   }));
+      is_after[n] = !is_in_[n] && (returns || leaves);
     }
   }
 
@@ -358,8 +348,9 @@ class SectionCut {
       is_in_[n] = false;
       for (const int output : graph_.nodes[n].outputs) {
         if (output == kNoValue) continue;
-        const std::vector<size_t>& readers = readers_[static_cast<size_t>(output)];
-        open.insert(open.end(), readers.begin(), readers.end());
+        for (const int reader : source_.ReadersOf(output)) {
+          if (IsIn(reader)) open.push_back(static_cast<size_t>(reader));
+        }
       }
     }
   }
@@ -378,11 +369,7 @@ class SectionCut {
       }
     }
     std::erase_if(graph.inputs, [&](int input) { return !needed[static_cast<size_t>(input)]; });
-    std::map<int, int> stands_for;
-    for (size_t value = 0; value < makers_.size(); ++value) {
-      const int begin = walk_.BeginOf(static_cast<int>(value), level_);
-      if (begin != kNoValue) stands_for[begin] = static_cast<int>(value);
-    }
+    const std::map<int, int> stands_for = walk_.BeginsOf(level_);
     for (const int input : graph.inputs) section.inputs.push_back(stands_for.at(input));
   }
 
@@ -390,11 +377,8 @@ class SectionCut {
   const SectionSource& source_;
   SectionWalk& walk_;
   const int level_;
-  std::vector<int> makers_;                   // by value: the node, or -1
-  std::vector<std::vector<size_t>> readers_;  // by value
-  std::vector<bool> is_output_;               // by value
-  std::vector<bool> is_in_;                   // by node: whether it is of the section
-  bool left_ = false;                         // whether a node was left out
+  std::vector<bool> is_in_;  // by node: whether it is of the section
+  bool left_ = false;        // whether a node was left out
 };
 
 }  // namespace

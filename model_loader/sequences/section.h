@@ -8,7 +8,7 @@
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_SECTION_H_
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
@@ -18,7 +18,13 @@ namespace swizzle {
 // What the recogniser asks about the graph around a section. Single-owner; outlives the call.
 class SectionSource {
  public:
+  static constexpr int kOutside = -1;
+
   virtual ~SectionSource() = default;
+  // The node that makes the value, or kOutside.
+  virtual int MakerOf(int value) const = 0;
+  // Nodes, once for each time they read it, and kOutside for an output of the graph.
+  virtual std::span<const int> ReadersOf(int value) const = 0;
   // Whether the value is the same in every run.
   virtual bool IsKnown(int value) const = 0;
   // Its elements, which are copied only when a node is read that reads them. REQUIRES: IsKnown.

@@ -24,23 +24,24 @@ enum class ScoreFunction : uint8_t { kNone, kSigmoid, kSoftmax };
 struct Pipeline {
   TextTask task = TextTask::kEmbedding;
   int64_t max_tokens = 0;  // of a text, special ones included; 0: nothing says
-  // Of an embedding.
+  // What follows is for embeddings alone.
   Pooling pooling = Pooling::kMean;
   std::vector<std::shared_ptr<const DenseLayer>> dense = {};  // behind that, in their order
   bool normalises = false;                                    // vectors have length 1
   std::map<std::string, std::string> prompts = {};            // what may stand before a text, by its name
   std::string default_prompt = {};                            // what does where none is named
-  // Of a classification.
+  // What follows is for classifications alone.
   std::vector<std::string> labels = {};             // none: nothing says how they are called
   ScoreFunction of_many = ScoreFunction::kSoftmax;  // of several labels; one's is kSigmoid
 };
 
-// Of an embedding by modules.json, the folder's 1_Pooling/config.json or whatever that calls it, those of Dense
-// modules, sentence_bert_config.json and config_sentence_transformers.json, each where it is there; a folder without
-// them pools the mean and normalises nothing, as Sentence Transformers does then. Of a classification by config.json's
-// id2label and problem_type, where it is there: scores are what text-embeddings-inference and a CrossEncoder give, but
-// that labels which exclude no other are scored by themselves. INVALID_ARGUMENT, naming the file, for one that is
-// malformed; UNIMPLEMENTED for a module, a way to pool or a setting that is not supported, by its name.
+// An embedding's is read from modules.json, the folder's 1_Pooling/config.json or whatever that calls it, those of
+// Dense modules, sentence_bert_config.json and config_sentence_transformers.json, each where it is there; a folder
+// without them pools the mean and normalises nothing, as Sentence Transformers does then. A classification's is read
+// from config.json's id2label and problem_type, where it is there: scores are what text-embeddings-inference and a
+// CrossEncoder give, but that labels which exclude no other are scored by themselves. INVALID_ARGUMENT, naming the
+// file, for one that is malformed; UNIMPLEMENTED for a module, a way to pool or a setting that is not supported, by its
+// name.
 StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task = TextTask::kEmbedding);
 
 }  // namespace swizzle::text

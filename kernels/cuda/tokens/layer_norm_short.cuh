@@ -25,7 +25,7 @@ struct Operands {
 // y = x * scale + bias brings values to mean 0 and variance 1, their rounded mean having been taken off.
 struct Normaliser {
   float scale, mean;
-  // Of the sums of differences from the rounded mean, and of their squares.
+  // `sum` is of differences from the rounded mean, `squares` of their squares.
   __device__ Normaliser(float rounded_mean, float sum, float squares, float channels, float epsilon) {
     const float rest = sum / channels;
     const float variance = fmaxf(squares / channels - rest * rest, 0.0f);
@@ -39,12 +39,14 @@ struct Normaliser {
   float rest_;
 };
 
+inline constexpr int kEach = 4;  // tokens of a group of lanes
+
 // Many tokens of kNhwc: kLanes lanes share one, kPacks packs of 16 bytes each, and take kEach tokens one behind the
 // other, which they ask for together. Where a token is a few hundred bytes, a warp for each waits for memory instead:
 // 50,176 tokens of 96 channels in FP16 take 42 us so on an H200.
 template <typename T, int kLanes, int kPacks>
 __global__ void __launch_bounds__(kColumnThreads) LayerNormShort(const __grid_constant__ Operands<T> op) {
-  constexpr int kWide = 16 / sizeof(T), kEach = 4;
+  constexpr int kWide = 16 / sizeof(T);
   LetNextStart();
   const int lane = threadIdx.x % kLanes;
   const int64_t first = (int64_t{blockIdx.x} * kColumnThreads + threadIdx.x) / kLanes * kEach;
@@ -113,7 +115,6 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormShort(const __grid_co
 
 template <typename T, int kLanes, int kPacks>
 void QueueShort(const Operands<T>& op, Stream& stream) {
-  constexpr int kEach = 4;
   const int64_t groups = CeilDiv(op.positions, int64_t{kEach});
   LaunchDependent(LayerNormShort<T, kLanes, kPacks>, LaunchGrid::OfThreads(groups * kLanes, kColumnThreads),
                   kColumnThreads, 0, QueueOf(stream), op);

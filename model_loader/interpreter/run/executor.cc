@@ -89,7 +89,7 @@ StatusOr<std::shared_ptr<const Program>> Program::Make(Graph graph) {
   program->batch_obstacle_ = BatchObstacle(program->graph_);
   SWIZZLE_RETURN_IF_ERROR(program->TakeConstants());
   SWIZZLE_RETURN_IF_ERROR(program->TakeBodies());
-  program->MakeTurns({});
+  SWIZZLE_CHECK(program->MakeTurns({}));  // nodes stand in order
   program->FindLastReaders();
   return std::shared_ptr<const Program>(std::move(program));
 }

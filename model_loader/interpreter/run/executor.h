@@ -92,10 +92,8 @@ class Program {
   // if an operator does not exist in the graph's opset.
   static StatusOr<std::shared_ptr<const Program>> Make(Graph graph);
 
-  // Whether parts can run one after the other: none waits for itself by way of others.
-  bool CanDivide(const Division& division) const;
-  // The same program, whose parts run as one each. Constants that only parts need that take all are dropped. REQUIRES:
-  // CanDivide.
+  // A program that does the same, and whose parts run as one each; null where parts wait for each other. It has no
+  // constants that only parts need which take all.
   std::shared_ptr<const Program> Divided(Division division) const;
   // The same program with these in place of outputs(), as many and of the same names. REQUIRES: it has no parts.
   std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
@@ -155,8 +153,8 @@ class Program {
   Status Blamed(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, const Status& said) const;
   struct RunState;
 
-  std::vector<Turn> TurnsOf(std::span<const PartOfProgram> parts, const std::map<int, Array>& known) const;
-  void MakeTurns(const std::map<int, Array>& known);
+  // Whether the turns of nodes and parts_ can be ordered.
+  bool MakeTurns(const std::map<int, Array>& known);
   void FindLastReaders();
   void FindSteady(const std::vector<int>& nodes);
   StatusOr<Array> TakeInput(Memory& memory, size_t i, const TensorView& view) const;

@@ -66,11 +66,10 @@ std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& k
 
 }  // namespace
 
-std::vector<Program::Turn> Program::TurnsOf(std::span<const PartOfProgram> parts,
-                                            const std::map<int, Array>& known) const {
+bool Program::MakeTurns(const std::map<int, Array>& known) {
   std::vector<bool> in_part(graph_.nodes.size());
   std::vector<Turn> turns;
-  for (const PartOfProgram& part : parts) {
+  for (const PartOfProgram& part : parts_) {
     for (const int node : part.nodes) in_part[static_cast<size_t>(node)] = true;
     turns.push_back({part.nodes, &part});
   }
@@ -78,20 +77,9 @@ std::vector<Program::Turn> Program::TurnsOf(std::span<const PartOfProgram> parts
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!in_part[n] && runs[n]) turns.push_back({{static_cast<int>(n)}, nullptr});
   }
-  return turns;
-}
-
-void Program::MakeTurns(const std::map<int, Array>& known) {
-  std::vector<Turn> turns = TurnsOf(parts_, known);
   const size_t count = turns.size();
   turns_ = Ordered(graph_, std::move(turns));
-  SWIZZLE_CHECK(turns_.size() == count);  // no part waits for itself
-}
-
-bool Program::CanDivide(const Division& division) const {
-  std::vector<Turn> turns = TurnsOf(division.parts, division.known);
-  const size_t count = turns.size();
-  return Ordered(graph_, std::move(turns)).size() == count;
+  return turns_.size() == count;
 }
 
 void Program::FindLastReaders() {
@@ -143,7 +131,7 @@ void Program::FindSteady(const std::vector<int>& nodes) {
 std::shared_ptr<const Program> Program::Divided(Division division) const {
   std::shared_ptr<Program> divided(new Program(*this));
   divided->parts_ = std::move(division.parts);
-  divided->MakeTurns(division.known);
+  if (!divided->MakeTurns(division.known)) return nullptr;
   divided->FindSteady(division.steady);
   divided->FindLastReaders();
   std::set<int> needed;

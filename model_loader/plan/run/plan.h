@@ -73,7 +73,7 @@ struct BorrowedMemory {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   StepGate* gate = nullptr;  // asked between steps; null: it never waits
-  // Of as many rows and tokens, in the backend's memory, for networks that have them; else null.
+  // The sequences of a network that has them, of as many rows and tokens, in the backend's memory; else null.
   const Sequences* sequences = nullptr;
 };
 

@@ -19,8 +19,9 @@ TensorView ViewOf(const TensorPieces& input) {
 
 }  // namespace
 
-Shape DimsAt(const Network& network, const NetworkPort& port, int64_t rows) {
+Shape DimsAt(const Network& network, const NetworkPort& port, int64_t rows, int64_t length) {
   Shape shape = port.dims;
+  std::ranges::replace(shape, int64_t{-1}, length);
   if (network.batch_size == 0) shape.insert(shape.begin(), rows);
   return shape;
 }
@@ -161,9 +162,7 @@ StatusOr<std::vector<TensorView>> PlanRunner::RunSequences(std::span<const Tenso
   spread_.resize(network.outputs.size());
   std::vector<TensorView> views;
   for (size_t i = 0; i < network.outputs.size(); ++i) {
-    Shape shape = DimsAt(network, network.outputs[i], rows);
-    std::ranges::replace(shape, int64_t{-1}, length);
-    views.push_back(OutputOfSequences(i, std::move(shape), size));
+    views.push_back(OutputOfSequences(i, DimsAt(network, network.outputs[i], rows, length), size));
   }
   return views;
 }

@@ -12,8 +12,9 @@
 
 namespace swizzle {
 
-// The dimensions of a port of `network` for so many rows: with the batch in front where that is free.
-Shape DimsAt(const Network& network, const NetworkPort& port, int64_t rows);
+// The dimensions of a port of `network` for so many rows: with the batch in front where that is free. Sequences whose
+// length is free are of this one.
+Shape DimsAt(const Network& network, const NetworkPort& port, int64_t rows, int64_t length = -1);
 
 class PlanRunner final : public ModelRunner {
  public:
