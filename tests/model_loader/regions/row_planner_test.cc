@@ -9,11 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "model_loader/interpreter/run/load.h"
-#include "model_loader/regions/plan_regions.h"
+#include "tests/model_loader/regions/planned_programs.h"
 #include "tests/support/counting_backend.h"
-#include "tests/support/onnx_builder.h"
-#include "tests/support/status_matchers.h"
 
 namespace swizzle::regions {
 namespace {
@@ -21,12 +18,6 @@ namespace {
 using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
-
-std::vector<float> Weights(int64_t count) {
-  std::vector<float> weights(static_cast<size_t>(count));
-  for (size_t i = 0; i < weights.size(); ++i) weights[i] = i % 3 == 0 ? static_cast<float>(i % 13) / 16 - 0.3f : 0.0f;
-  return weights;
-}
 
 class RowPlannerTest : public ::testing::Test {
  protected:
@@ -40,29 +31,11 @@ class RowPlannerTest : public ::testing::Test {
   }
 
   StatusOr<Array> Run(const interpreter::Program& program, const std::vector<Shape>& shapes) {
-    std::vector<std::vector<float>> elements;
-    std::vector<TensorView> views;
-    for (const Shape& shape : shapes) {
-      std::vector<float>& drawn = elements.emplace_back(static_cast<size_t>(*ElementCount(shape)));
-      for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(static_cast<int>(i * 7 % 23) - 11) / 8;
-    }
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      views.push_back({DType::kFloat32, shapes[i], std::as_bytes(std::span(elements[i]))});
-    }
-    SWIZZLE_ASSIGN_OR_RETURN(std::vector<Array> outputs, program.Run(views, *stream_));
-    return outputs.at(0);
+    return RunCounting(program, *stream_, shapes);
   }
 
   void ExpectSame(const RegionalProgram& regional, const std::vector<Shape>& shapes) {
-    const auto expected = Run(*program_, shapes);
-    const auto actual = Run(*regional.program, shapes);
-    ASSERT_THAT(expected, IsOk());
-    ASSERT_THAT(actual, IsOk());
-    ASSERT_EQ(actual->shape, expected->shape);
-    for (size_t i = 0; i < expected->As<float>().size(); ++i) {
-      ASSERT_NEAR(actual->As<float>()[i], expected->As<float>()[i], 1e-4 * (1 + std::abs(expected->As<float>()[i])))
-          << i << " of " << ShapeText(shapes[0]);
-    }
+    ExpectSameElements(Run(*regional.program, shapes), Run(*program_, shapes));
   }
 
   swizzle::testing::CountingBackend backend_;
