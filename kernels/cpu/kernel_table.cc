@@ -32,6 +32,7 @@
 #include "kernels/cpu/runtime/targets.h"
 #include "kernels/cpu/tokens/attention.h"
 #include "kernels/cpu/tokens/attention_bfloat16.h"
+#include "kernels/cpu/tokens/attention_biases.h"
 #include "kernels/cpu/tokens/attention_bits.h"
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
@@ -154,6 +155,8 @@ constexpr Kernel LayerNormThat(decltype(Kernel::accepts) accepts) {
 }
 constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
+constexpr Kernel kBiasedAttention = {
+    .accepts = AcceptsAll, .prepare = PrepareAttentionBiases, .workspace_bytes = AttentionWorkspaceBytes};
 
 // A kernel whose forms are the same for every plane.
 constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
@@ -344,6 +347,10 @@ constexpr auto kRows = Join(
     RowsInLayout<"sparse_attention", "_dense", kNchw>(Op::kSparseAttention, Format::kDense, kMaskedAttention,
                                                       SWIZZLE_PER_TARGET(Attention)),
     RowsInLayout<"sparse_attention", "_dense", kPanels>(Op::kSparseAttention, Format::kDense, kMaskedAttention,
+                                                        SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"biased_attention", "_dense", kNchw>(Op::kBiasedAttention, Format::kDense, kBiasedAttention,
+                                                      SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"biased_attention", "_dense", kPanels>(Op::kBiasedAttention, Format::kDense, kBiasedAttention,
                                                         SWIZZLE_PER_TARGET(Attention)),
     PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),
     PlainRows<"mean_tokens", kNchw, kPanels>(Op::kMeanTokens, {.accepts = AcceptsAll}, SWIZZLE_PER_TARGET(MeanTokens)),

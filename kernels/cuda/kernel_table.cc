@@ -2,6 +2,7 @@
 
 #include "kernels/backend/kernel_rows.h"
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_biases.h"
 #include "kernels/cuda/attention/attention_mma.h"
 #include "kernels/cuda/attention/attention_mma_rows.h"
 #include "kernels/cuda/attention/attention_wgmma.h"
@@ -159,10 +160,17 @@ constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
 }
 
 template <RowText kStem, Layout kLayout>
-constexpr auto AttentionWgmmaRows() {
-  return Rows<kStem, "wgmma_sm90a", kF16, kBf16>({Op::kAttention, Format::kNone, kLayout, kLayout}, kSm90a,
-                                                 {.accepts = AcceptsAttentionWgmma},
+constexpr auto AttentionWgmmaRows(Op op, Format weights, const Kernel& common) {
+  return Rows<kStem, "wgmma_sm90a", kF16, kBf16>({op, weights, kLayout, kLayout}, kSm90a, common,
                                                  []<DType kType>() { return &AttendWgmma<kLayout, kType>; });
+}
+template <RowText kStem>
+constexpr auto AttentionMmaInRows(Op op, Format weights, const Kernel& common) {
+  return Rows<kStem, "mma_sm80", kF16, kBf16>({op, weights, kGpuRows, kGpuRows}, kSm80, common,
+                                              []<DType kType>() { return &AttendMmaRows<kType>; });
+}
+constexpr Kernel Biased(bool (*accepts)(const Problem&)) {
+  return {.accepts = accepts, .prepare = PrepareBiasedAttention};
 }
 
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
@@ -403,12 +411,19 @@ constexpr auto kRows = Join(
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
     norm_rows::All(),
     // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
-    AttentionWgmmaRows<"attention_rows", kGpuRows>(), AttentionWgmmaRows<"attention_nhwc", kNhwc>(),
+    AttentionWgmmaRows<"attention_rows", kGpuRows>(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionWgmma}),
+    AttentionWgmmaRows<"attention_nhwc", kNhwc>(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionWgmma}),
     AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
-    Rows<"attention_rows", "mma_sm80", kF16, kBf16>({Op::kAttention, Format::kNone, kGpuRows, kGpuRows}, kSm80,
-                                                    {.accepts = AcceptsAttentionMmaRows},
-                                                    []<DType kType>() { return &AttendMmaRows<kType>; }),
+    AttentionMmaInRows<"attention_rows">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMmaRows}),
     PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
+    AttentionWgmmaRows<"biased_attention_rows_dense", kGpuRows>(Op::kBiasedAttention, Format::kDense,
+                                                                Biased(AcceptsAttentionWgmma)),
+    AttentionWgmmaRows<"biased_attention_nhwc_dense", kNhwc>(Op::kBiasedAttention, Format::kDense,
+                                                             Biased(AcceptsAttentionWgmma)),
+    AttentionMmaRows<"biased_attention_nhwc_dense">(Op::kBiasedAttention, Format::kDense, Biased(AcceptsAttentionMma)),
+    AttentionMmaInRows<"biased_attention_rows_dense">(Op::kBiasedAttention, Format::kDense,
+                                                      Biased(AcceptsAttentionMmaRows)),
+    LayoutRows<"biased_attention", "_dense">(Op::kBiasedAttention, Format::kDense, Biased(AcceptsAttention), kAttend),
     Rows<"sparse_attention_nhwc_pattern", "blocks_sm90a", kF16, kBf16>(kPatternShape, kSm90a, kBlockAttention,
                                                                        []<DType>() { return &RunBlockAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "fused_sm90", kF32, kF16>(kPatternShape, kSm90a, kFusedAttention,

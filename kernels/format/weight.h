@@ -15,7 +15,8 @@ namespace swizzle {
 // kConv: matrix [output channels M, K], K = input channels * kernel_h * kernel_w in that order (ONNX's OIHW).
 // kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
 // kEmbedding: matrix [table rows, channels], always dense, no bias. kLayerNorm: matrix [channels, 1], always dense.
-// kSparseAttention: a pattern, and nothing else has one; no bias.
+// kSparseAttention: a pattern, and nothing else has one; no bias. kBiasedAttention: matrix [heads, biases of pairs], of
+// which some may be -infinity (operator/pair_biases.h), always dense; no bias.
 struct Weight {
   WeightMatrix matrix;
   std::vector<float> bias;  // [M], or empty

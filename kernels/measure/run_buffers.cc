@@ -80,7 +80,7 @@ struct DrawnSequences {
 
   static int64_t LengthFor(const Problem& problem) {
     constexpr int64_t kLength = 128;
-    return problem.op == Op::kSparseAttention ? problem.attention().length : kLength;
+    return IsAttention(problem.op) && problem.attention().length > 0 ? problem.attention().length : kLength;
   }
 
   std::vector<int32_t> begins, positions, owners;

@@ -64,13 +64,15 @@ struct Lookup {
 
 // Heads are equal parts of the channels, in order: of q and k, and of v and the output. kSparseAttention: every
 // sequence has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens
-// come last.
+// come last. kBiasedAttention: the biases go by distance, key - query, where those beyond `reach` have the farthest
+// one's, or, where `length` is not 0, by pairs of places in sequences of that length (operator/pair_biases.h).
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
-  int64_t length = 0;    // kSparseAttention: the pattern's tokens
+  int64_t length = 0;    // kSparseAttention: the pattern's tokens; kBiasedAttention: the sequences', or 0
   int64_t nonzeros = 0;  // kSparseAttention: the pattern's
-  bool packed = false;   // kAttention: one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
+  bool packed = false;   // one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
+  int64_t reach = 0;     // kBiasedAttention
   bool operator==(const Attention&) const = default;
 };
 

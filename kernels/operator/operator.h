@@ -39,6 +39,7 @@ enum class Op : uint8_t {
   kSelectToken,      // one token of each sequence: [tokens, channels] -> [sequences, channels]
   kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
+  kBiasedAttention,  // kAttention whose scores, once scaled, W is added to: [heads, biases], see Attention::reach
 
   kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
@@ -100,6 +101,7 @@ inline constexpr auto kOpTraits = [] {
                kOfSequences | kReducesTokens},
       OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kNothing, kOfSequences | kReducesTokens},
       OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kIndexOf<Attention>, kOfSequences},
+      OpTraits{Op::kBiasedAttention, "BiasedAttention", 3, WeightRule::kDense, kIndexOf<Attention>, kOfSequences},
       OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };
 }();

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "kernels/operator/pair_biases.h"
 #include "kernels/reference/reference.h"
 
 namespace swizzle::reference {
@@ -71,7 +72,8 @@ namespace {
 
 // The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked.
 Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                        int64_t query, int64_t head, int64_t begin, int64_t end) {
+                        const DenseMatrix* biases, int64_t query, int64_t head, int64_t begin, int64_t end) {
+  const PairPlaces places = PairPlacesOf(problem.attention());
   const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
@@ -80,7 +82,8 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
     for (int64_t c = head * size; c < (head + 1) * size; ++c) {
       score += double{inputs.queries[query * channels + c]} * inputs.keys[key * channels + c];
     }
-    const double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
+    double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
+    if (biases != nullptr) bias += biases->values[head * biases->cols + places.At(query - begin, key - begin)];
     weights[key - begin] = score * problem.attention().scale + bias;
     largest = std::max(largest, weights[key - begin]);
   }
@@ -102,14 +105,16 @@ int64_t SequenceOf(const Sequences& sequences, int64_t token) {
 
 }  // namespace
 
-Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences) {
+Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
+                 const Weight* biases) {
+  const DenseMatrix* const of_pairs = biases == nullptr ? nullptr : biases->matrix.As<DenseMatrix>();
   const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
   Result result(problem.output.batch * channels);
   for (int64_t query = 0; query < problem.output.batch; ++query) {
     const int64_t sequence = SequenceOf(sequences, query);
     const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
     for (int64_t head = 0; head < problem.attention().heads; ++head) {
-      const Result weights = AttentionWeights(problem, inputs, sequences, query, head, begin, end);
+      const Result weights = AttentionWeights(problem, inputs, sequences, of_pairs, query, head, begin, end);
       for (int64_t c = head * size; c < (head + 1) * size; ++c) {
         for (int64_t key = begin; key < end; ++key) {
           result[query * channels + c] += weights[key - begin] * inputs.values[key * channels + c];
@@ -120,7 +125,7 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
   return result;
 }
 
-Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences) {
+Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* biases) {
   const int64_t all = problem.input.channels, keys = KeyChannels(problem);
   const auto columns = [&](int64_t first, int64_t last) {
     Values part;
@@ -130,7 +135,7 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
   Problem apart = problem;
   apart.attention().packed = false;
   apart.input.channels = keys;
-  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences);
+  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences, biases);
 }
 
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences) {

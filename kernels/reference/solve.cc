@@ -53,6 +53,9 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
       return Attention(problem, {input, second, third}, *sequences);
     case Op::kSparseAttention:
       return SparseAttention(problem, *weight->matrix.As<AttentionPattern>(), {input, second, third});
+    case Op::kBiasedAttention:
+      if (problem.attention().packed) return PackedAttention(problem, input, *sequences, weight);
+      return Attention(problem, {input, second, third}, *sequences, weight);
     case Op::kSelectToken:
       return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:

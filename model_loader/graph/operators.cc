@@ -14,6 +14,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Affine", 3, 3, 1, ""},
     {kSwizzleDomain, "Attention", 3, 3, 1, "heads scale "},
     {kSwizzleDomain, "AveragePool", 1, 1, 1, SWIZZLE_WINDOW_ATTRIBUTES "count_include_pad "},
+    {kSwizzleDomain, "BiasedAttention", 4, 4, 1, "heads scale length reach "},
     {kSwizzleDomain, "Clamp", 1, 1, 1, "low high "},
     {kSwizzleDomain, "Concat", 2, kMaxParts, 1, "of_planes sizes "},
     {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high swizzle_by_position "},

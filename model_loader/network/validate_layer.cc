@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/operator/pair_biases.h"
 #include "model_loader/semantics/window_axis.h"
 
 namespace swizzle {
@@ -33,6 +34,10 @@ Status CheckRange(const Lookup& lookup) {
 
 Status CheckRange(const Attention& attention) {
   if (attention.packed) return InvalidArgument("its operands are one, as only plans make them");
+  if (attention.length < 0 || attention.reach < 0 || attention.reach > kMostPairReach) {
+    return InvalidArgument("its length ", attention.length, " or its reach ", attention.reach,
+                           " is negative or too large");
+  }
   return std::isfinite(attention.scale) ? Status() : InvalidArgument("its scale is not finite");
 }
 
@@ -184,7 +189,19 @@ class ValueCheck {
       return InvalidArgument("its ", heads, " heads do not fit queries, keys, values and output of ", q, ", ", k, ", ",
                              v, " and ", out_.channels, " channels");
     }
+    if (layer_.op == Op::kBiasedAttention) return CheckBiasedLayer(attention);
     return traits_.weight == WeightRule::kPattern ? CheckPatternLayer(attention) : Status();
+  }
+
+  // Biases of pairs are of sequences of one length.
+  Status CheckBiasedLayer(const Attention& attention) const {
+    const int64_t length = network_.sequences->length;
+    if (attention.length > kMostPairLength || (attention.length > 0 && attention.reach > 0)) {
+      return InvalidArgument("its biases are of ", attention.length, " tokens and a reach of ", attention.reach);
+    }
+    if (attention.length == 0 || attention.length == length) return {};
+    return InvalidArgument("its biases are of ", attention.length, " tokens; sequences have ",
+                           length == 0 ? "any length" : Concat(length));
   }
 
   // A pattern goes by places, so that sequences have one length and no token is left out.
@@ -261,6 +278,8 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {rows, 1};
     case Op::kDepthwiseConv:
       return {rows, layer.window().taps()};
+    case Op::kBiasedAttention:
+      return {layer.attention().heads, PairPlacesOf(layer.attention()).count()};
     case Op::kConv:
       return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
     case Op::kAdd:

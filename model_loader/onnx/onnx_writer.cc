@@ -230,6 +230,7 @@ class Writer {
       case Op::kSelectToken:
       case Op::kMeanTokens:
       case Op::kSparseAttention:
+      case Op::kBiasedAttention:
       case Op::kConvertLayout:
         break;
     }

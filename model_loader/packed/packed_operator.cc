@@ -108,16 +108,22 @@ Status Unpack(const packed::Layer& layer, Lookup& lookup) {
 
 // The weight says how long a pattern is (SetPatternSizes), and only plans pack operands: neither is stored.
 void Pack(const Attention& attention, packed::Layer& layer) {
-  const auto& [heads, scale, length, nonzeros, packed] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach] = attention;
   layer.mutable_attention()->set_heads(heads);
   layer.mutable_attention()->set_scale(scale);
+  if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return;
+  layer.mutable_attention()->set_length(length);
+  layer.mutable_attention()->set_reach(reach);
 }
 
 Status Unpack(const packed::Layer& layer, Attention& attention) {
   if (!layer.has_attention()) return {};
-  auto& [heads, scale, length, nonzeros, packed] = attention;
+  auto& [heads, scale, length, nonzeros, packed, reach] = attention;
   heads = layer.attention().heads();
   scale = layer.attention().scale();
+  if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return {};
+  length = layer.attention().length();
+  reach = layer.attention().reach();
   return {};
 }
 
@@ -277,6 +283,8 @@ packed::LayerKind PackedOp(Op op) {
       return packed::LAYER_KIND_MEAN_TOKENS;
     case Op::kSparseAttention:
       return packed::LAYER_KIND_SPARSE_ATTENTION;
+    case Op::kBiasedAttention:
+      return packed::LAYER_KIND_BIASED_ATTENTION;
     case Op::kConvertLayout:
       break;
   }

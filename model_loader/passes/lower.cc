@@ -56,6 +56,9 @@ void Read(const Node& node, SpaceBlock& space) {
 void Read(const Node& node, Attention& attention) {
   attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
   attention.scale = RealOf(node, "scale");
+  if (!Is(node, "BiasedAttention")) return;
+  attention.length = WholeOf(node, "length");
+  attention.reach = WholeOf(node, "reach");
 }
 
 // Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.
@@ -209,7 +212,7 @@ class Lowering {
     layer.epilogue = EpilogueOf(node);
     for (int i = 0; i < InputCount(layer); ++i) layer.inputs.push_back(network_values_[node.inputs[i]]);
     if (layer.epilogue.residual) layer.inputs.push_back(network_values_[node.inputs[kResidualInput]]);
-    if (HasWeight(layer.op)) layer.weight = LowerWeight(node, TraitsOf(layer.op).weight);
+    if (HasWeight(layer.op)) layer.weight = LowerWeight(node, TraitsOf(layer.op));
     layer.output = AddNetworkValue(output);
     network_.layers.push_back(std::move(layer));
     return {};
@@ -255,14 +258,17 @@ class Lowering {
                       RowExtent("", graph_.ShapeOf(reshape.outputs[0])));
   }
 
-  int LowerWeight(const Node& node, WeightRule rule) {
+  int LowerWeight(const Node& node, const OpTraits& traits) {
+    const WeightRule rule = traits.weight;
     if (rule == WeightRule::kPattern) return LowerPattern(node);
+    const auto at = static_cast<size_t>(traits.operands);  // behind the operands
+    const int constant = node.inputs[at];
     DenseMatrix matrix;
-    matrix.rows = graph_.ShapeOf(node.inputs[1])[0];
-    matrix.values = TakeFloats(node.inputs[1]);
+    matrix.rows = graph_.ShapeOf(constant)[0];
+    matrix.values = TakeFloats(constant);
     matrix.cols = static_cast<int64_t>(matrix.values.size()) / matrix.rows;
     Weight weight;
-    const auto& wholes = graph_.values[node.inputs[1]].wholes;
+    const auto& wholes = graph_.values[constant].wholes;
     // Beside real activations whole numbers mean that these are quantised when they are read: those over tokens are,
     // and those of which the node says so.
     const bool reads_wholes =
@@ -270,7 +276,7 @@ class Lowering {
     if (wholes && reads_wholes && (wholes->quantisation.per_tensor() || wholes->axis == 0)) {
       weight.quantisation = wholes->quantisation;
     }
-    if (node.Input(2) != kNoValue) weight.bias = TakeFloats(node.inputs[2]);
+    if (node.Input(at + 1) != kNoValue) weight.bias = TakeFloats(node.inputs[at + 1]);
     if (rule == WeightRule::kSparseOrDense) {
       weight.matrix = ChooseFormat(std::move(matrix));
     } else {

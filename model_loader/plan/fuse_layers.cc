@@ -80,7 +80,8 @@ class Fuser {
 
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
-      if (layer.op == Op::kAttention && !layer.attention().packed) PackAttention(layer);
+      if ((layer.op == Op::kAttention || layer.op == Op::kBiasedAttention) && !layer.attention().packed)
+        PackAttention(layer);
     }
   }
 

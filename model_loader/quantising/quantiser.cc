@@ -47,6 +47,7 @@ bool KeepsNumbers(const Layer& layer) {
     case Op::kSelectToken:
     case Op::kMeanTokens:
     case Op::kSparseAttention:
+    case Op::kBiasedAttention:
     case Op::kConvertLayout:
       return false;
   }

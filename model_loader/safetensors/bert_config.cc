@@ -115,6 +115,11 @@ constexpr auto kKinds = std::to_array<Kind>({
      .family = BertFamily::kDistilBert,
      .classifier = BertClassifier::kRelu,
      .layers = 6},
+    {.type = "mpnet",
+     .class_name = "MPNet",
+     .family = BertFamily::kMpnet,
+     .classifier = BertClassifier::kTanh,
+     .pad_token_id = 1},
     {.type = "electra",
      .class_name = "Electra",
      .family = BertFamily::kBert,
@@ -238,6 +243,8 @@ StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view t
     SWIZZLE_ASSIGN_OR_RETURN(bert.pad_token_id,
                              fields.Whole({"pad_token_id"}, kind->pad_token_id, {bert.max_position_embeddings - 2, 0}));
   }
+  // Whatever the field says: transformers does not read it.
+  if (bert.family == BertFamily::kMpnet) bert.pad_token_id = kind->pad_token_id;
   if (bert.hidden_size % bert.num_attention_heads != 0) {
     return InvalidArgument("its hidden size ", bert.hidden_size, " is no multiple of its ", heads, ", ",
                            bert.num_attention_heads);

@@ -1,4 +1,4 @@
-// What config.json says of a BERT-like encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA. Free
+// What config.json says of a BERT-like encoder: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA, MPNet. Free
 // functions, thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_CONFIG_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_BERT_CONFIG_H_
@@ -12,7 +12,7 @@
 namespace swizzle {
 
 // What is computed, and how tensors are called: XLM-RoBERTa and CamemBERT are kRoberta, ELECTRA is kBert.
-enum class BertFamily { kBert, kRoberta, kDistilBert };
+enum class BertFamily { kBert, kRoberta, kDistilBert, kMpnet };
 
 enum class BertActivation {
   kGelu,
@@ -34,7 +34,7 @@ enum class BertActivation {
 enum class BertClassifier {
   kNone,    // they say something else, or nothing
   kPooler,  // BERT: a linear layer on the pooler
-  kTanh,    // RoBERTa and its kin: of the first token a linear layer, tanh, a linear layer
+  kTanh,    // RoBERTa, its kin and MPNet: of the first token a linear layer, tanh, a linear layer
   kGelu,    // ELECTRA: likewise with GELU
   kRelu,    // DistilBERT: likewise with ReLU
 };
@@ -49,7 +49,7 @@ struct BertConfig {
   BertActivation activation = BertActivation::kGelu;
   float layer_norm_eps = 0.0f;
   int64_t max_position_embeddings = 0;
-  int64_t pad_token_id = 0;  // read by kRoberta, whose positions count from it
+  int64_t pad_token_id = 0;  // of kRoberta and kMpnet, whose positions count from it
 
   int64_t head_size() const { return hidden_size / num_attention_heads; }
 };

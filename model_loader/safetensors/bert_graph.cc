@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "model_loader/safetensors/relative_buckets.h"
+
 namespace swizzle {
 namespace {
 
@@ -52,6 +54,9 @@ class BertGraphBuilder {
   StatusOr<Graph> Build() {
     input_ids_ = Input("input_ids");
     AddMask(Input("attention_mask"));
+    if (config_.family == BertFamily::kMpnet) {
+      SWIZZLE_RETURN_IF_ERROR(AddRelativePositions());
+    }
     SWIZZLE_ASSIGN_OR_RETURN(int hidden, AddEmbeddings());
     for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       SWIZZLE_ASSIGN_OR_RETURN(hidden, AddLayer(Concat("encoder.layer.", layer), hidden));
@@ -109,13 +114,45 @@ class BertGraphBuilder {
     mask_ = Add("mask", "Mul", {excluded, Scalar("mask.lowest", std::numeric_limits<float>::lowest())});
   }
 
+  // The length of the sequences, INT64 [1].
+  int AddLength(const std::string& place) {
+    const int shape = Add(place, "Shape", {input_ids_}, {}, DType::kInt64);
+    return Add(place, "Gather", {shape, List(place + ".dimension", {1})}, {{"axis", int64_t{0}}}, DType::kInt64);
+  }
+
+  // MPNet's: a bias of each head for how far a key is from its query, the same in all layers, is added to the scores as
+  // the mask is. Distances share buckets, the farther the more, which are as T5's (Raffel et al., 2020).
+  Status AddRelativePositions() {
+    const std::string place = "relative_positions", name = "encoder.relative_attention_bias.weight";
+    const int64_t heads = config_.num_attention_heads;
+    SWIZZLE_ASSIGN_OR_RETURN(const Tensor by_bucket, weights_.Take(name, {kRelativeBuckets, heads}));
+    const std::vector<float> by_distance = BiasesByDistance(by_bucket);
+    const auto number = [&](const char* what, int64_t value) {
+      return graph_.AddConstant(place + what, Tensor::Int64s({}, std::span(&value, 1)));
+    };
+    const auto add = [&](const char* step, const char* op, std::vector<int> inputs) {
+      return Add(place + step, op, std::move(inputs), {}, DType::kInt64);
+    };
+    const int length = add(".length", "Squeeze", {AddLength(place), List(place + ".first", {0})});
+    const int places = add("", "Range", {number(".begin", 0), length, number(".step", 1)});
+    const int of_queries = add(".queries", "Unsqueeze", {places, List(place + ".columns", {1})});
+    const int of_keys = add(".keys", "Unsqueeze", {places, List(place + ".rows", {0})});
+    const int moved = add("", "Add", {add("", "Sub", {of_keys, of_queries}), number(".middle", kFarthestBucket)});
+    const int bounded =
+        add("", "Max", {add("", "Min", {moved, number(".last", 2 * kFarthestBucket)}), number(".least", 0)});
+    const int table = graph_.AddConstant(name, Tensor::Floats({2 * kFarthestBucket + 1, heads}, by_distance));
+    const int biases = Add(place + ".biases", "Gather", {table, bounded}, {{"axis", int64_t{0}}});
+    const int by_head = Add(place, "Transpose", {biases}, {{"perm", std::vector<int64_t>{2, 0, 1}}});
+    relative_positions_ = Add(place, "Unsqueeze", {by_head, List(place + ".batch", {0})});
+    return {};
+  }
+
   // The first positions, as many as the sequence has: [1, sequence].
   int AddPositions(int64_t max_positions) {
     std::vector<int64_t> ids(static_cast<size_t>(max_positions));
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);
     const int all = graph_.AddConstant("embeddings.position_ids", Tensor::Int64s({1, max_positions}, ids));
-    const int shape = Add("positions", "Shape", {input_ids_});
-    const int length = Add("positions", "Gather", {shape, List("positions.dimension", {1})}, {{"axis", int64_t{0}}});
+    const int length = AddLength("positions");
     const int axis = List("positions.axis", {1});
     return Add("positions", "Slice", {all, List("positions.begin", {0}), length, axis});
   }
@@ -135,12 +172,13 @@ class BertGraphBuilder {
     const int64_t size = config_.embedding_size, max_positions = config_.max_position_embeddings;
     SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embeddings.word_embeddings.weight", {-1, size}));
     int sum = Add("embeddings.word_embeddings", "Gather", {words, input_ids_}, {{"axis", int64_t{0}}});
-    if (config_.family != BertFamily::kDistilBert) {
+    if (config_.family == BertFamily::kBert || config_.family == BertFamily::kRoberta) {
       SWIZZLE_ASSIGN_OR_RETURN(const int types, AddTokenTypes());
       sum = Add("embeddings.token_type_embeddings", "Add", {sum, types});
     }
     SWIZZLE_ASSIGN_OR_RETURN(const int table, Constant("embeddings.position_embeddings.weight", {max_positions, size}));
-    const int ids = config_.family == BertFamily::kRoberta ? AddPositionsPastPadding() : AddPositions(max_positions);
+    const bool past_padding = config_.family == BertFamily::kRoberta || config_.family == BertFamily::kMpnet;
+    const int ids = past_padding ? AddPositionsPastPadding() : AddPositions(max_positions);
     const int positions = Add("embeddings.position_embeddings", "Gather", {table, ids}, {{"axis", int64_t{0}}});
     sum = Add("embeddings.position_embeddings", "Add", {sum, positions});
     SWIZZLE_ASSIGN_OR_RETURN(const int norm, AddLayerNorm("embeddings.LayerNorm", sum, size));
@@ -261,7 +299,15 @@ class BertGraphBuilder {
     const int v = AddHeads(name + ".self.value", value.value, heads, {0, 2, 1, 3});
     const std::string scores = name + ".self.scores", context = name + ".self.context";
     const int root = Scalar(scores + ".root", std::sqrt(static_cast<float>(head_size)));
-    const int scaled = Add(scores, "Div", {Add(scores, "MatMul", {q, k}), root});
+    int scaled = Add(scores, "Div", {Add(scores, "MatMul", {q, k}), root});
+    if (relative_positions_ != kNoValue) {
+      if (heads != config_.num_attention_heads) {
+        return InvalidArgument("the tensor '", name, ".self.query.weight' has ", heads,
+                               " heads, and relative positions ", config_.num_attention_heads,
+                               ": export the model to ONNX");
+      }
+      scaled = Add(scores + ".biased", "Add", {scaled, relative_positions_});
+    }
     const int share = Add(scores, "Softmax", {Add(scores, "Add", {scaled, mask_})}, {{"axis", int64_t{-1}}});
     const int by_head = Add(context, "MatMul", {share, v});
     const int joined = Add(context, "Transpose", {by_head}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
@@ -383,6 +429,7 @@ class BertGraphBuilder {
   Graph graph_;
   int input_ids_ = kNoValue;
   int mask_ = kNoValue;
+  int relative_positions_ = kNoValue;  // [1, heads, sequence, sequence], or none
   std::map<int, Rounded> rounded_;
 };
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace swizzle {
 namespace {
 
 constexpr std::string_view kWords = "embeddings.word_embeddings.weight";
+constexpr std::string_view kLayers = "encoder.layer.";
 constexpr std::string_view kDistilBertLayers = "transformer.layer.";
 
 // BERT's name for what DistilBERT calls otherwise, within a layer.
@@ -23,13 +25,22 @@ constexpr std::pair<std::string_view, std::string_view> kDistilBertNames[] = {
     {"output_layer_norm.", "output.LayerNorm."},
 };
 
-std::string FromDistilBert(const std::string& name) {
-  if (!name.starts_with(kDistilBertLayers)) return name;
-  const size_t dot = name.find('.', kDistilBertLayers.size());
+// Likewise what MPNet does.
+constexpr std::pair<std::string_view, std::string_view> kMpnetNames[] = {
+    {"attention.attn.q.", "attention.self.query."},          {"attention.attn.k.", "attention.self.key."},
+    {"attention.attn.v.", "attention.self.value."},          {"attention.attn.o.", "attention.output.dense."},
+    {"attention.LayerNorm.", "attention.output.LayerNorm."},
+};
+
+// BERT's name for what a family that begins its layers with `layers` calls otherwise.
+std::string FromOther(const std::string& name, std::string_view layers,
+                      std::span<const std::pair<std::string_view, std::string_view>> names) {
+  if (!name.starts_with(layers)) return name;
+  const size_t dot = name.find('.', layers.size());
   if (dot == std::string::npos) return name;
-  std::string layer = "encoder.layer." + name.substr(kDistilBertLayers.size(), dot + 1 - kDistilBertLayers.size());
+  std::string layer = std::string(kLayers) + name.substr(layers.size(), dot + 1 - layers.size());
   const std::string rest = name.substr(dot + 1);
-  for (const auto& [theirs, ours] : kDistilBertNames) {
+  for (const auto& [theirs, ours] : names) {
     if (rest.starts_with(theirs)) return layer + std::string(ours) + rest.substr(theirs.size());
   }
   return layer + rest;
@@ -62,7 +73,7 @@ std::string TypeByNames(const TensorMap& tensors, std::string_view prefix) {
     if (name.starts_with(prefix) && name.substr(prefix.size()).starts_with(kDistilBertLayers)) return "distilbert";
   }
   // Whole words: "distilbert." ends in "bert.", too.
-  for (const std::string_view type : {"bert", "roberta", "electra"}) {
+  for (const std::string_view type : {"bert", "roberta", "electra", "mpnet"}) {
     const std::string end = std::string(type) + ".";
     if (prefix == end || prefix.ends_with("." + end)) return std::string(type);
   }
@@ -72,7 +83,8 @@ std::string TypeByNames(const TensorMap& tensors, std::string_view prefix) {
 std::string CanonicalName(BertFamily family, std::string_view prefix, std::string_view name) {
   const bool is_within = name.starts_with(prefix);
   std::string canonical(is_within ? name.substr(prefix.size()) : name);
-  if (family == BertFamily::kDistilBert) canonical = FromDistilBert(canonical);
+  if (family == BertFamily::kDistilBert) canonical = FromOther(canonical, kDistilBertLayers, kDistilBertNames);
+  if (family == BertFamily::kMpnet) canonical = FromOther(canonical, kLayers, kMpnetNames);
   ReplaceEnding(canonical, "LayerNorm.gamma", "LayerNorm.weight");
   ReplaceEnding(canonical, "LayerNorm.beta", "LayerNorm.bias");
   if (canonical == "embeddings.position_ids" || canonical == "embeddings.token_type_ids") return "";

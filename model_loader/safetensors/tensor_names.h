@@ -26,7 +26,7 @@ std::string TypeByNames(const TensorMap& tensors, std::string_view prefix);
 // "encoder.layer.3.attention.self.query.weight". Empty for tensors that the encoder does not read: buffers such as
 // position_ids, heads, and what else a wrapper holds.
 //
-// Takes off `prefix`, and translates DistilBERT's names and the old ones of LayerNorm (gamma, beta).
+// Takes off `prefix`, and translates DistilBERT's and MPNet's names and the old ones of LayerNorm (gamma, beta).
 std::string CanonicalName(BertFamily family, std::string_view prefix, std::string_view name);
 
 // One weight of a classifier beside the encoder, without what wraps both: "classifier.out_proj.weight" or

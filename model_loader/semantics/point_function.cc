@@ -44,6 +44,7 @@ constexpr NamedPointFunction kFunctions[] = {
     One("IsNaN", elementwise::kIsNaN),
     Two("Less", elementwise::kLess),
     Two("LessOrEqual", elementwise::kLessOrEqual),
+    One("Log", elementwise::kLog),
     Two("Max", elementwise::kMax),
     Two("Min", elementwise::kMin),
     Two("Mul", elementwise::kMul),

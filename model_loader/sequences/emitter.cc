@@ -117,12 +117,14 @@ int Emitter::Affine(int x, std::vector<float> scale, std::vector<float> shift) {
   return AddNode("Affine", {x, scales, shifts}, channels, IsPerToken(x));
 }
 
-int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon) {
+int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon, bool centred) {
   Count("layer_norm");
   const int64_t channels = Channels(x);
   const int scales = AddFloats(".scale", {channels}, scale);
   const int shifts = AddFloats(".shift", {channels}, shift);
-  return AddNode("LayerNorm", {x, scales, shifts}, channels, IsPerToken(x), {{"epsilon", epsilon}});
+  std::map<std::string, Attribute> attributes = {{"epsilon", epsilon}};
+  if (!centred) attributes.emplace("centred", int64_t{0});
+  return AddNode("LayerNorm", {x, scales, shifts}, channels, IsPerToken(x), std::move(attributes));
 }
 
 int Emitter::Attention(int q, int k, int v, int64_t heads, float scale) {
@@ -134,6 +136,14 @@ int Emitter::SparseAttention(int q, int k, int v, int64_t heads, float scale, st
   Count("sparse_attention");
   return AddNode("SparseAttention", {q, k, v, pattern.first, pattern.second}, Channels(v), true,
                  {{"heads", heads}, {"scale", scale}});
+}
+
+int Emitter::BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table) {
+  Count("biased_attention");
+  const int64_t columns = static_cast<int64_t>(table.biases.size()) / heads;
+  const int biases = Weight({heads, columns}, table.biases, std::nullopt);
+  return AddNode("BiasedAttention", {q, k, v, biases}, Channels(v), true,
+                 {{"heads", heads}, {"scale", scale}, {"length", table.length}, {"reach", table.reach}});
 }
 
 std::pair<int, int> Emitter::Pattern(const AttentionPattern& pattern) {

@@ -49,11 +49,17 @@ class Emitter {
   // The same, held to these whole numbers.
   int Quantise(int x, const Quantisation& as);
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
-  int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon);
+  int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon, bool centred = true);
   int Attention(int q, int k, int v, int64_t heads, float scale);
   // The pattern, as constants of the graph: INT32 row offsets and column indices (kernels/format/attention_pattern.h).
   int SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern);
   std::pair<int, int> Pattern(const AttentionPattern& pattern);
+  // Biases [heads, N], as Op::kBiasedAttention has them.
+  struct BiasTable {
+    std::vector<float> biases;
+    int64_t length = 0, reach = 0;
+  };
+  int BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table);
   int SelectToken(int x, int64_t token);
   int MeanTokens(int x);
   int Add(int a, int b);

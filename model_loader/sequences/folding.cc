@@ -58,6 +58,9 @@ StatusOr<Number> ComputeNumber(Context& context, const std::vector<Number>& inpu
     if (exact) return Number{0.0, *exact};
     if (const auto equal = AreEqual(a, b); equal && context.node().op == "Equal") return Number{0.0, {*equal ? 1 : 0}};
   }
+  if (!real && context.node().op == "Neg") {
+    if (const auto negative = Product(inputs[0].whole, Whole{-1})) return Number{0.0, *negative};
+  }
   if (symbolic && context.node().op == "Cast" && !IsFloating(target) && target != DType::kBool) return inputs[0];
   if (symbolic) return context.Refuse("its result depends on the batch or the length");
   std::vector<double> arguments;

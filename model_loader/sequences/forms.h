@@ -9,6 +9,7 @@
 
 #include "model_loader/graph/graph.h"
 #include "model_loader/semantics/point_function.h"
+#include "model_loader/sequences/distances.h"
 #include "model_loader/sequences/pairs.h"
 #include "model_loader/sequences/view.h"
 #include "model_loader/sequences/whole.h"
@@ -88,6 +89,15 @@ struct Pairs {
   View view;
 };
 
+// Numbers for each pair of places that go by their distance, along kLength and kKeys, and, for each head, along
+// kChannels; the same for every request but for a mask of keys.
+struct Distances {
+  DType dtype = DType::kInt64;
+  SharedDistances numbers;
+  int mask = kNoValue;  // input of the new graph, where there are two states
+  View view;
+};
+
 // What an activation was quantised to, as it was then.
 struct Rounding {
   Quantisation as;
@@ -103,11 +113,12 @@ struct Tokens {
   std::optional<Rounding> rounding = {};  // counts as long as the value and its function are the same (rounding.h)
 };
 
-// A stage of a written-out layer normalisation.
+// A stage of a written-out layer normalisation, or of one by the root mean square.
 struct Moment {
   enum class Stage { kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled };
   Stage stage = Stage::kMean;
   Tokens tokens;             // what is normalised, no function left to apply
+  bool centred = true;       // else the variance is the mean of squares, and what is scaled are the tokens themselves
   float epsilon = 0.0f;      // from kShifted on
   std::vector<float> scale;  // kScaled
 };
@@ -121,8 +132,10 @@ struct Scores {
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph
   double masked_bias = 0.0;
-  std::shared_ptr<const MaskPattern> pattern;  // the keys left to each query; null: all
-  double scale_after_mask = 1.0;               // what scores were multiplied by since
+  std::shared_ptr<const MaskPattern> pattern;             // the keys left to each query; null: all
+  double scale_after_mask = 1.0;                          // what scores were multiplied by since
+  SharedDistances biases;                                 // are added, by distance; of one state; null: none
+  std::shared_ptr<const std::vector<float>> pair_biases;  // likewise [heads][length][length]
   View view;
 };
 
@@ -140,8 +153,8 @@ struct TokenCount {
   View view;
 };
 
-using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Tokens, Moment, Scores,
-                          MaskedTokens, TokenCount>;
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, Tokens, Moment,
+                          Scores, MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

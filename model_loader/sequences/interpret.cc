@@ -4,6 +4,7 @@
 
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/handlers.h"
 #include "model_loader/sequences/known.h"
@@ -74,6 +75,7 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   if (!known_operator) return context.Refuse("the operator is supported on numbers known beforehand only");
   if (context.AnyInputIs<Scores>()) return CombineScores(context);
   if (context.AnyInputIs<Pairs>()) return CombinePairs(context);
+  if (context.AnyInputIs<Distances>()) return CombineDistances(context);
   if (context.AnyInputIs<MaskedTokens>() || context.AnyInputIs<TokenCount>()) return CombinePool(context);
   if (context.AnyInputIs<Moment>()) return CombineMoments(context);
   if (context.AnyInputIs<Tokens>()) return CombineTokens(context);

@@ -24,6 +24,21 @@ Moment At(Moment moment, Stage stage) {
   return moment;
 }
 
+// Whether a function of one variable is its square.
+bool IsSquare(const Samples& samples) {
+  return std::ranges::equal(samples, SamplePoints(), [](double sample, double x) { return sample == x * x; });
+}
+
+// What a mean of squares is divided by or multiplied with, in the end: the tokens that were squared.
+bool ScalesItself(Context& context, const Moment& moment, size_t other) {
+  const auto* x = context.InputAs<Tokens>(other);
+  const std::string& op = context.node().op;
+  const bool goes_on = (op == "Div" && other == 0 && moment.stage == Stage::kDeviation) ||
+                       (op == "Mul" && moment.stage == Stage::kInverse);
+  return !moment.centred && goes_on && x != nullptr && x->samples.empty() && x->value == moment.tokens.value &&
+         x->view == moment.tokens.view;
+}
+
 }  // namespace
 
 StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<float> shift) {
@@ -35,7 +50,8 @@ StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<
   if (scale.empty()) scale.assign(channels, 1.0f);
   if (shift.empty()) shift.assign(channels, 0.0f);
   Tokens tokens = moment.tokens;
-  tokens.value = context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift), moment.epsilon);
+  tokens.value =
+      context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift), moment.epsilon, moment.centred);
   return tokens;
 }
 
@@ -78,9 +94,11 @@ StatusOr<Form> CombineMoments(Context& context) {
     normal.epsilon = std::max(moment.epsilon, second->epsilon);  // only one of them has it
     if (divides || multiplies) return normal;
   }
+  if (second == nullptr && ScalesItself(context, moment, other)) return At(moment, Stage::kNormal);
   if (is("Mul", Stage::kNormal) && context.InputAs<Known>(other) != nullptr) {
     Moment scaled = At(moment, Stage::kScaled);
     SWIZZLE_ASSIGN_OR_RETURN(scaled.scale, FloatsOf(context, other, channels, "scale"));
+    if (!scaled.centred) return FinishMoment(context, scaled, {});  // nothing is added, so that all readers share it
     return scaled;
   }
   const bool finished = moment.stage == Stage::kNormal || moment.stage == Stage::kScaled;
@@ -94,7 +112,8 @@ StatusOr<Form> CombineMoments(Context& context) {
   return InterpretElementwise(context);
 }
 
-StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon) {
+StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon,
+                           bool centred) {
   SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(context.node(), "epsilon", usual_epsilon));
   const int64_t channels = context.out().Channels(tokens.value);
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scales, FloatsOf(context, scale, channels, "scale"));
@@ -103,7 +122,7 @@ StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale,
     SWIZZLE_ASSIGN_OR_RETURN(shifts, FloatsOf(context, shift, channels, "bias"));
   }
   Tokens result = tokens;
-  result.value = context.out().LayerNorm(tokens.value, std::move(scales), std::move(shifts), epsilon);
+  result.value = context.out().LayerNorm(tokens.value, std::move(scales), std::move(shifts), epsilon, centred);
   return result;
 }
 
@@ -122,9 +141,15 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(0)));
   if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep);
   if (!last || !keep) return context.Refuse("it is over neither the channels nor the tokens");
+  Moment mean;
+  if (IsSquare(tokens.samples)) {
+    tokens.samples.clear();
+    SWIZZLE_ASSIGN_OR_RETURN(mean.tokens, AsMatrix(context, tokens));
+    mean.centred = false;
+    return At(std::move(mean), Stage::kVariance);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(tokens, AsMatrix(context, tokens));
   context.ReplaceInput(0, tokens);
-  Moment mean;
   mean.tokens = std::move(tokens);
   return mean;
 }
@@ -134,7 +159,8 @@ StatusOr<Form> InterpretLayerNorm(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsMatrix(context, context.Input(0)));
   if (axis != -1 && axis != static_cast<int64_t>(tokens.view.rank()) - 1)
     return context.Refuse("it is not over the last axis");
-  return LayerNormOf(context, tokens, 1, 2, 1e-5f);
+  const bool centred = context.node().op == "LayerNormalization";
+  return LayerNormOf(context, tokens, 1, 2, 1e-5f, centred);
 }
 
 }  // namespace swizzle::sequences

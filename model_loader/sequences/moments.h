@@ -13,8 +13,10 @@ StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<
 // An element-wise operator that takes a normalisation a stage further.
 StatusOr<Form> CombineMoments(Context& context);
 // `tokens` normalised, scaled and shifted by these constant inputs; `shift` may be left out.
-StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon);
+StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon,
+                           bool centred = true);
 StatusOr<Form> InterpretReduceMean(Context& context);
+// By the root mean square, too: RMSNormalization, SimplifiedLayerNormalization.
 StatusOr<Form> InterpretLayerNorm(Context& context);
 
 }  // namespace swizzle::sequences

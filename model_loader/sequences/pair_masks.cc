@@ -1,9 +1,11 @@
 #include "model_loader/sequences/pair_masks.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/handlers.h"
 #include "model_loader/sequences/known.h"
 
@@ -107,6 +109,7 @@ StatusOr<Form> InterpretTrilu(Context& context) {
                         : context.HasInput(1) ? std::nullopt
                                               : std::optional<int64_t>(0);
   if (!diagonal) return context.Refuse("its diagonal is not known beforehand");
+  if (context.FixedLength() == 0) return TriangleOfDistances(context, *diagonal, upper != 0);
   const Whole length{context.FixedLength()};
   const Wholes shape = *ShapeOf(context.Input(0));
   const size_t rank = shape.size();
@@ -159,7 +162,11 @@ StatusOr<Scores> WithPairs(Context& context, Scores scores, const Pairs& pairs, 
 
 StatusOr<Scores> WithCausalMask(Context& context, Scores scores) {
   const int64_t length = context.FixedLength();
-  if (length == 0) return context.Refuse("it is causal, which needs sequences of a fixed length");
+  if (length == 0) {
+    Distances past{DType::kBool, DistancesOf([](int64_t distance) { return distance <= 0 ? 1.0 : 0.0; }), kNoValue, {}};
+    past.view.dims = {context.LengthAxis(), AsDimension({AxisKind::kKeys, SizeOf(context.LengthAxis())})};
+    return WhereDistances(context, std::move(scores), std::move(past), true, -std::numeric_limits<double>::infinity());
+  }
   SharedPairs& function = context.pair_masks().causal;
   if (function == nullptr) function = PairsOfTriangle(PairsOfNumber(1.0), 0, false);
   Pairs causal{DType::kBool, function, {}};

@@ -8,6 +8,7 @@
 #include "model_loader/semantics/slice_arguments.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/embeddings.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/known.h"
@@ -58,6 +59,11 @@ StatusOr<Form> SliceConstant(Context& context, const Known& known, int64_t axis,
     positions.view.dims.back() = context.LengthAxis();
     return positions;
   }
+  if (to_length && start == 0) {
+    if (const auto distances = DistancesOfTable(context, known)) {
+      return SliceAxis(context, *distances, axis, Whole{0}, count);
+    }
+  }
   const auto only_last_two = [&] {
     return std::all_of(known.shape.begin(), known.shape.end() - 2, [](const Whole& size) { return size.IsOne(); });
   };
@@ -104,6 +110,16 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
     Known sliced = *known;
     sliced.constant = kNoValue;
     sliced.shape[axis] = taken->count;
+    return sliced;
+  }
+  if (const auto* distances = std::get_if<Distances>(&form)) {
+    const Axes& dim = distances->view.dims[axis];
+    const bool of_places = distances->view.Is(axis, AxisKind::kLength) || distances->view.Is(axis, AxisKind::kKeys);
+    if (!of_places || taken->start != Whole{0} || taken->count != SizeOf(context.LengthAxis())) {
+      return context.Refuse("it takes a part of numbers by distance that is not a sequence's");
+    }
+    Distances sliced = *distances;
+    sliced.view.dims[axis] = AsDimension({dim[0].kind, taken->count});
     return sliced;
   }
   if (tokens == nullptr) return context.Refuse("it takes only a part of what is not an activation");
@@ -173,6 +189,16 @@ StatusOr<Form> InterpretGather(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(context.node(), axis, static_cast<int64_t>(shape.size())));
   if (const auto* data = context.InputAs<Known>(0)) {
     const Form indices = context.Input(1);
+    const auto* distances = std::get_if<Distances>(&indices);
+    if (distances != nullptr && IsFloating(data->dtype) && shape.size() == 2 && axis == 0) {
+      return GatherByDistance(context, *distances);
+    }
+    const auto* listed = std::get_if<Known>(&indices);
+    const bool of_pairs = listed != nullptr && listed->shape.size() > 1 && !listed->IsUniform();
+    if (of_pairs && IsFloating(data->dtype) && axis == 0) {
+      auto taken = EvaluateConstants(context);
+      if (taken.ok()) return taken;
+    }
     if (IsFloating(data->dtype) && shape.size() == 2 && axis == 0) return EmbeddingOf(context, 0, indices);
     if (!std::holds_alternative<Known>(indices)) return context.Refuse("it looks up what is no table of embeddings");
     return data->numbers.empty() ? EvaluateConstants(context) : MoveKnown(context);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 
 namespace swizzle::sequences {
@@ -35,6 +36,9 @@ StatusOr<Form> CombinePositions(Context& context) {
   const std::string& op = context.node().op;
   const bool two = context.node().inputs.size() == 2;
   if (two && context.InputAs<Positions>(0) != nullptr && context.InputAs<Positions>(1) != nullptr) {
+    const auto distances =
+        DistancesOfPositions(context, *context.InputAs<Positions>(0), *context.InputAs<Positions>(1));
+    if (distances) return *distances;
     return CombineTwoPositions(context, *context.InputAs<Positions>(0), *context.InputAs<Positions>(1));
   }
   const size_t at = context.InputAs<Positions>(0) != nullptr ? 0 : 1;

@@ -5,6 +5,7 @@
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/pair_masks.h"
 
@@ -67,6 +68,9 @@ StatusOr<Form> SelectScores(Context& context, Scores scores, size_t at) {
   if (at == 0 || !fill) return context.Refuse("it chooses between scores and what is no number");
   if (*fill > kExcludedScore) return context.Refuse("it sets the scores of masked tokens to ", *fill);
   const auto* mask = context.InputAs<TokenNumbers>(0);
+  if (const auto* distances = context.InputAs<Distances>(0)) {
+    return WhereDistances(context, std::move(scores), *distances, keeps_one, *fill);
+  }
   if (mask == nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(context, 0));
     return WithPairs(context, std::move(scores), pairs, keeps_one ? MaskUse::kKeepsTrue : MaskUse::kKeepsFalse);
@@ -123,7 +127,9 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
     if (!masked.ok()) return context.Refuse(masked.message());
   }
   Tokens attended;
-  if (scores.pattern != nullptr) {
+  if (scores.biases != nullptr || scores.pair_biases != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(attended.value, BiasedAttentionOf(context, scores, v.first));
+  } else if (scores.pattern != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, SparseAttentionOf(context, scores, v.first));
   } else {
     attended.value =
@@ -184,8 +190,17 @@ StatusOr<Form> CombineScores(Context& context) {
   const auto number = NumberOf(context, other);
   if (!number) {
     if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it changes scores by what is no number");
-    SWIZZLE_ASSIGN_OR_RETURN(const Pairs pairs, AsPairs(context, other));
-    return WithPairs(context, std::move(scores), pairs, op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted);
+    if (const auto* distances = context.InputAs<Distances>(other)) {
+      if (op == "Sub") return context.Refuse("it subtracts numbers by distance from scores");
+      return WithDistances(context, std::move(scores), *distances);
+    }
+    const auto pairs = AsPairs(context, other);
+    if (!pairs.ok()) return WithPairBiases(context, std::move(scores), other, op == "Add" ? 1.0 : -1.0);
+    const MaskUse use = op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted;
+    auto masked = WithPairs(context, scores, *pairs, use);
+    const bool is_constant = context.InputAs<Known>(other) != nullptr;
+    if (masked.ok() || !is_constant) return masked;
+    return WithPairBiases(context, std::move(scores), other, op == "Add" ? 1.0 : -1.0);
   }
   // The softmax is the same whatever is added to all scores.
   if ((op == "Add" || (op == "Sub" && at == 0)) && std::isfinite(*number)) return scores;
@@ -196,6 +211,7 @@ StatusOr<Form> CombineScores(Context& context) {
   scores.scale *= factor;
   scores.masked_bias *= factor;
   if (scores.pattern != nullptr) scores.scale_after_mask *= factor;
+  ScaleBiases(scores, factor);
   return scores;
 }
 

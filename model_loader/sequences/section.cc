@@ -182,7 +182,7 @@ class SectionWalk {
   void NoteAttention(size_t index, int level, size_t made) {
     const std::vector<Node>& nodes = context_.out().graph().nodes;
     for (size_t n = made; n < nodes.size(); ++n) {
-      if (nodes[n].op == "Attention" || nodes[n].op == "SparseAttention") attention_[level].insert(index);
+      if (nodes[n].op.ends_with("Attention")) attention_[level].insert(index);
     }
   }
 

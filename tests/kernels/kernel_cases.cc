@@ -262,6 +262,49 @@ std::vector<KernelCase> SparseAttentionCases() {
   return cases;
 }
 
+// By distances that reach further than the sequences and not as far, all heads causal, near keys alone, and by pairs.
+std::vector<KernelCase> BiasedAttentionCases() {
+  constexpr Heads kHeads[] = {{2, 64, 64}, {12, 32, 32}, {1, 128, 128}, {2, 20, 20}, {1, 3, 40}, {2, 33, 7}, {3, 8, 8}};
+  constexpr int64_t kReaches[] = {0, 1, 5, 64, 500};
+  constexpr PairRule kRules[] = {PairRule::kDrawn, PairRule::kCausal, PairRule::kNear};
+  constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys};
+  std::vector<KernelCase> cases;
+  const auto add = [&](const Heads& heads, const std::vector<int32_t>& lengths) -> KernelCase& {
+    const size_t turn = cases.size();
+    KernelCase made = SequenceCase(Op::kBiasedAttention, lengths, heads.count * heads.size, turn + turn / 8);
+    made.problem.output.channels = heads.count * heads.value_size;
+    made.problem.attention().heads = heads.count;
+    made.problem.attention().scale = turn % 3 == 0 ? 1.0f : turn % 3 == 1 ? 0.2f : -0.2f;
+    made.masked = kMasked[turn % std::size(kMasked)];
+    return cases.emplace_back(std::move(made));
+  };
+  for (const Heads& heads : kHeads) {
+    for (const auto& lengths : kLengths) {
+      KernelCase& made = add(heads, lengths);
+      const size_t turn = cases.size();
+      made.pair_rule = kRules[turn % std::size(kRules)];
+      const int64_t reach = kReaches[turn / 2 % std::size(kReaches)];
+      made.problem.attention().reach = made.pair_rule == PairRule::kDrawn ? reach : reach + 1;
+      // Scores of queries all of whose near keys are masked by -10000 would be left few bits.
+      const bool rounds = made.pair_rule != PairRule::kDrawn && made.masked != Masked::kNothing;
+      if (rounds) made.masked = Masked::kSomeKeysWholly;
+    }
+    for (const auto& lengths : std::vector<std::vector<int32_t>>{{1}, {17, 17, 17}, {49, 49}, {197}, {64, 64}}) {
+      add(heads, lengths).problem.attention().length = lengths[0];
+    }
+  }
+  // So much that GPUs give a block more queries, near keys being far fewer than all.
+  for (const PairRule rule : kRules) {
+    for (const int64_t size : {64, 32}) {
+      KernelCase& made = add({36, size, size}, {257, 300, 9});
+      made.pair_rule = rule;
+      made.masked = Masked::kNothing;
+      made.problem.attention().reach = 17;
+    }
+  }
+  return cases;
+}
+
 std::vector<KernelCase> ReductionCases(Op op) {
   std::vector<KernelCase> cases;
   for (int64_t channels : {1, 17, 64}) {
@@ -359,6 +402,8 @@ std::vector<KernelCase> KernelCases(Op op) {
       return AttentionCases();
     case Op::kSparseAttention:
       return SparseAttentionCases();
+    case Op::kBiasedAttention:
+      return BiasedAttentionCases();
     case Op::kSelectToken:
     case Op::kMeanTokens:
       return ReductionCases(op);
@@ -404,12 +449,13 @@ std::vector<KernelCase> KernelCases(Op op) {
 std::vector<KernelCase> FusedCases(Op op) {
   if (op == Op::kLayerNorm) return NormOfProductCases();
   std::vector<KernelCase> cases;
-  if (op != Op::kConv && op != Op::kDepthwiseConv && op != Op::kAttention) return cases;
+  const bool packs = op == Op::kAttention || op == Op::kBiasedAttention;
+  if (op != Op::kConv && op != Op::kDepthwiseConv && !packs) return cases;
   const std::vector<KernelCase> plain = KernelCases(op);
   for (size_t i = 0; i < plain.size(); i += 2) {
     cases.push_back(plain[i]);
     Problem& problem = cases.back().problem;
-    if (op != Op::kAttention) {
+    if (!packs) {
       if (op == Op::kDepthwiseConv) problem.epilogue = {};  // they end nothing else
       problem.epilogue.function = kFunctions[i / 2 % std::size(kFunctions)];
     } else {

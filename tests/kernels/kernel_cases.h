@@ -17,6 +17,9 @@ namespace swizzle {
 // What Sequences::key_bias masks.
 enum class Masked { kNothing, kSomeKeys, kSomeKeysWholly, kAllKeys };
 
+// What kBiasedAttention's biases are: drawn numbers, or the same where some distances, 0 not among them, are left out.
+enum class PairRule { kDrawn, kCausal, kNear };
+
 struct KernelCase {
   Problem problem;
   bool bias = false;
@@ -32,6 +35,7 @@ struct KernelCase {
   int64_t table_rows = 0;             // kEmbedding
   float mean = 0;                     // of the inputs
   AttentionPattern pattern = {};      // kSparseAttention
+  PairRule pair_rule = PairRule::kDrawn;  // kBiasedAttention
 };
 
 // Zeros two of any four neighbouring columns of each row, drawn.

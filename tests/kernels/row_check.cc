@@ -14,6 +14,7 @@
 #include "kernels/base/half_bits.h"
 #include "kernels/format/csr.h"
 #include "kernels/operator/count_zeros.h"
+#include "kernels/operator/pair_biases.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/byte_operands.h"
@@ -57,10 +58,29 @@ void KeepGroups(DenseMatrix& matrix, int64_t groups) {
   }
 }
 
+Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random) {
+  const Attention& attention = kernel_case.problem.attention();
+  DenseMatrix biases;
+  biases.rows = attention.heads;
+  biases.cols = PairPlacesOf(attention).count();
+  biases.values = DrawValues(biases.rows * biases.cols, 4, random);
+  const auto leave_out = [&](int64_t column) {
+    for (int64_t head = 0; head < biases.rows; ++head) {
+      biases.values[head * biases.cols + column] = -std::numeric_limits<float>::infinity();
+    }
+  };
+  if (kernel_case.pair_rule != PairRule::kDrawn) {
+    for (int64_t column = attention.reach + 1; column < biases.cols; ++column) leave_out(column);
+  }
+  if (kernel_case.pair_rule == PairRule::kNear) leave_out(0);
+  return {std::move(biases), {}};
+}
+
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.
 Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr, std::mt19937& random) {
   const Problem& problem = kernel_case.problem;
   if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
+  if (problem.op == Op::kBiasedAttention) return DrawPairBiases(kernel_case, random);
   const int64_t taps = IsWindowed(problem.op) ? problem.window().taps() : 1;
   DenseMatrix matrix;
   const bool embeds = problem.op == Op::kEmbedding;

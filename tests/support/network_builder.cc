@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -231,6 +232,18 @@ int NetworkBuilder::LayerNorm(int input) {
 int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
   Layer layer = NewLayer(Op::kAttention, {q, k, v});
   layer.attention() = {heads, scale, 0, 0};
+  return AppendTokens(std::move(layer), value(v).channels, true);
+}
+
+int NetworkBuilder::BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach) {
+  Layer layer = NewLayer(Op::kBiasedAttention, {q, k, v});
+  layer.attention() = {.heads = heads, .scale = scale, .reach = reach};
+  layer.weight = AddWeight(heads, 2 * reach + 1, 0.0, false);
+  DenseMatrix biases = network_.weights[layer.weight].ToDense();
+  for (int64_t head = 1; head <= heads; ++head) {
+    biases.values[head * biases.cols - 1] = -std::numeric_limits<float>::infinity();
+  }
+  network_.weights[layer.weight].matrix = std::move(biases);
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 

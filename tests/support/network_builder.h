@@ -55,6 +55,8 @@ class NetworkBuilder {
   int Embedding(int ids, int64_t rows, int64_t channels, int64_t offset = 0);
   int LayerNorm(int input);
   int Attention(int q, int k, int v, int32_t heads, float scale);
+  // Biases by distance, of which the farthest ahead exclude keys.
+  int BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach);
   int SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern);
   int SelectFirstToken(int input);
   int MeanTokens(int input);

@@ -3,6 +3,7 @@
 #include "kernels/base/integers.h"
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/widened.h"
+#include "kernels/cpu/tokens/attention_biases.h"
 #include "kernels/cpu/tokens/attention_bits.h"
 #include "kernels/cpu/tokens/attention_operands.h"
 #include "kernels/cpu/tokens/attention_work.h"
@@ -25,10 +26,12 @@ struct AttentionCall : AttentionOperands {
   explicit AttentionCall(const KernelArgs& args)
       : AttentionOperands(args),
         sizes(*args.problem),
-        pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr) {}
+        pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
+        biases(args.problem->op == Op::kBiasedAttention ? static_cast<const AttentionBiases*>(args.weight) : nullptr) {}
 
   AttentionScratch sizes;
-  const AttentionBits* pattern;  // or null
+  const AttentionBits* pattern;   // or null
+  const AttentionBiases* biases;  // of pairs, or null
 };
 
 // The most pieces of a block of keys: panels are at least one unit wide.
@@ -149,8 +152,33 @@ const float* QueriesInPlace(const AttentionCall& call, const QueryBlock& block, 
   const bool whole = block.last_query - block.first_query == width && run.offset % kLanes == 0;
   if (!whole || run.token_stride != 1 || run.channel_stride != width || run.tokens < width) return nullptr;
   // Biases are added to scaled products, and the largest product has the largest score where the scale is positive.
-  if (call.bias != nullptr || call.scale <= 0) return nullptr;
+  if (call.bias != nullptr || call.biases != nullptr || call.scale <= 0) return nullptr;
   return call.queries + run.offset + block.head * call.sizes.head_channels * width;
+}
+
+// Those of its sequence that a query of the block attends to, by their distance.
+Keys KeysInReach(const AttentionCall& call, const QueryBlock& block) {
+  Keys keys{block.first_key, block.last_key, nullptr};
+  if (call.biases == nullptr) return keys;
+  const DistanceRange& distances = call.biases->distances();
+  keys.first = std::max(keys.first, block.first_query + distances.least);
+  keys.last = std::min(keys.last, block.last_query + distances.greatest);
+  keys.last = std::max(keys.first, keys.last);
+  return keys;
+}
+
+// Adds to pieces of keys from `first` on the biases of pairs, which it puts into `to`, rows of `width`.
+void AddPairBiases(const AttentionCall& call, const QueryBlock& block, int64_t first, std::span<Piece> pieces,
+                   int64_t width, float* to) {
+  const int64_t query = block.first_query - block.first_key, queries = block.last_query - block.first_query;
+  int64_t key = first - block.first_key;
+  for (Piece& piece : pieces) {
+    piece.pair_bias = to;
+    for (int64_t i = 0; i < piece.count; ++i, ++key, to += width) {
+      call.biases->Fill(block.head, key, query, queries, to);
+      std::fill(to + queries, to + width, 0.0f);
+    }
+  }
 }
 
 template <int kVectors>
@@ -171,18 +199,24 @@ void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scra
   const BlockPlace output = OutputPlace(call, block, kWidth);
   // A pattern may leave blocks of keys out, the first and the last among them.
   if (call.pattern != nullptr) std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
-  for (int64_t key = block.first_key; key < block.last_key; key += kKeyBlock) {
+  const Keys in_reach = KeysInReach(call, block);
+  if (in_reach.first == in_reach.last) std::fill(state.sums, state.sums + call.sizes.value_channels * kWidth, 0.0f);
+  for (int64_t key = in_reach.first; key < in_reach.last; key += kKeyBlock) {
     Piece pieces[kMaxPieces];
-    Keys keys{key, std::min(key + kKeyBlock, block.last_key), nullptr};
+    Keys keys{key, std::min(key + kKeyBlock, in_reach.last), nullptr};
     uint64_t allowed[kKeyBlock];
     if (call.pattern != nullptr) keys = WithoutEnds(*call.pattern, block, keys, allowed);
     const int64_t count = CutKeys(call, block.head, keys, pieces);
     if (count == 0) continue;
-    BlockPlace place = key + kKeyBlock >= block.last_key ? output : BlockPlace{false, nullptr, 0};
-    place.first = call.pattern == nullptr && key == block.first_key;
-    AttendKeys<kVectors>({pieces, static_cast<size_t>(count)}, call.sizes, state, place);
+    const std::span<Piece> block_pieces(pieces, static_cast<size_t>(count));
+    if (call.biases != nullptr) {
+      AddPairBiases(call, block, key, block_pieces, kWidth, scratch + call.sizes.pair_biases_offset());
+    }
+    BlockPlace place = key + kKeyBlock >= in_reach.last ? output : BlockPlace{false, nullptr, 0};
+    place.first = call.pattern == nullptr && key == in_reach.first;
+    AttendKeys<kVectors>(block_pieces, call.sizes, state, place);
   }
-  if (output.output == nullptr) WriteOutput<kVectors>(call, block, state);
+  if (output.output == nullptr || in_reach.first == in_reach.last) WriteOutput<kVectors>(call, block, state);
 }
 
 // In as many vectors as the block's queries need.

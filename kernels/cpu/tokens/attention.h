@@ -8,6 +8,9 @@
 // Dao et al., "FlashAttention", NeurIPS 2022, section 3.1). No matrix of length by length is held: the workspace is a
 // few blocks a thread, whatever the lengths.
 //
+// With biases of pairs (AttentionBiases) rows biased_attention_<layout>_dense_f32_<isa>: a block of keys has them, laid
+// out as its scores are, added before the softmax; keys that are too far for any head are passed over.
+//
 // Rows in bf16, of panels, run these on widened operands (widened.h).
 //
 // A query whose keys all have the bias -infinity gets zeros. Spare positions of kPanels are left alone.

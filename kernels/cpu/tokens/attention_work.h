@@ -14,6 +14,8 @@ namespace swizzle::cpu {
 // the output.
 inline constexpr int64_t kQueryBlock = 64;
 inline constexpr int64_t kKeyBlock = 128;
+// Scores are kept in units of log(2), so that their exponentials are powers of two.
+inline constexpr float kLog2E = 1.44269504f;
 
 // Some queries of one sequence and head, in tokens of the batch.
 struct QueryBlock {
@@ -82,15 +84,18 @@ class AttentionWork {
 struct AttentionScratch {
   explicit AttentionScratch(const Problem& problem)
       : head_channels(KeyChannels(problem) / problem.attention().heads),
-        value_channels(problem.output.channels / problem.attention().heads) {}
+        value_channels(problem.output.channels / problem.attention().heads),
+        pair_biases(problem.op == Op::kBiasedAttention ? kKeyBlock : 0) {}
   AttentionScratch(int64_t of_queries, int64_t of_values) : head_channels(of_queries), value_channels(of_values) {}
 
-  int64_t floats() const { return (head_channels + value_channels + kKeyBlock) * kQueryBlock; }
+  int64_t floats() const { return (head_channels + value_channels + kKeyBlock + pair_biases) * kQueryBlock; }
   int64_t sums_offset() const { return head_channels * kQueryBlock; }
   int64_t powers_offset() const { return (head_channels + value_channels) * kQueryBlock; }
+  int64_t pair_biases_offset() const { return powers_offset() + kKeyBlock * kQueryBlock; }
 
-  int64_t head_channels;   // of queries and keys
-  int64_t value_channels;  // of values and the output
+  int64_t head_channels;    // of queries and keys
+  int64_t value_channels;   // of values and the output
+  int64_t pair_biases = 0;  // keys of a block whose biases are held, for each of its queries
 };
 
 }  // namespace swizzle::cpu

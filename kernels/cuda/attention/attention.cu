@@ -196,10 +196,18 @@ struct Running {
   }
 };
 
+// What pairs of a block's query and a key of a tile add.
+struct TileBiases {
+  const PairBiases& of;
+  int head, query, key;  // the first ones' places
+
+  __device__ float At(int i, int j) const { return of.data == nullptr ? 0.0f : of.At(head, query + i, key + j); }
+};
+
 // powers = 2^(scores) of one tile of keys, for the next sum. `keys` of them belong to the sequence.
 template <int kSize, int kRows>
 __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, const TilePattern& pattern,
-                          Running<kSize, kRows>& running) {
+                          const TileBiases& biases, Running<kSize, kRows>& running) {
   using Shape = Tiles<kSize, kRows>;
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   float scores[kRows][4] = {};
@@ -213,7 +221,7 @@ __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int key
     for (int r = 0; r < kRows; ++r) {
       const uint32_t word = pattern.Word(group * kRows + r, i / 2);
       const bool allowed = key < keys && (word >> (key % 32) & 1) != 0;
-      scores[r][i] = allowed ? fmaf(scores[r][i], scale, bias) : -INFINITY;
+      scores[r][i] = allowed ? fmaf(scores[r][i], scale, bias + biases.At(group * kRows + r, key)) : -INFINITY;
     }
   }
   running.Exponentiate(scores);
@@ -283,7 +291,8 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
     LoadTile<kSize, Shape::kQueries>(queries, tiles.queries, Shape::kQueryPitch);
   }
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-  for (int first = work.begin; first < work.end && !work.spare; first += kKeys) {
+  const KeyRange range(op, work, work.begin, Shape::kQueries, kKeys);
+  for (int first = range.first; first < range.end; first += kKeys) {
     const int keys = work.end - first;
     const TilePattern pattern(op, work, first);
     if (!pattern.Any(Shape::kQueries, kKeys / 32)) continue;  // the last tile has been read, too
@@ -298,7 +307,8 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
       tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
     }
     __syncthreads();
-    ScoreTile(tiles, op.scale, keys, pattern, running);
+    const TileBiases biases{op.pair_biases, static_cast<int>(blockIdx.y), work.first - work.begin, first - work.begin};
+    ScoreTile(tiles, op.scale, keys, pattern, biases, running);
     MultiplyAdd<kKeys, kRows, kSize / kLanes, Shape::kQueryPitch, Shape::kValuePitch>(
         tiles.powers + group * kRows, tiles.values + 2 * lane, running.sums);
   }

@@ -62,12 +62,14 @@ __device__ void LoadQueries(const typename S::T* from, int64_t token_stride, int
   }
 }
 
-// Scales scores, adds the keys' biases and takes out what the queries do not attend to. `first` is the tile's first
-// key, of which `keys` belong to the sequence; `query` is the warp's first in the block.
+// Scales scores, adds biases and takes out what the queries do not attend to. `first` is the tile's first key, of which
+// `keys` belong to the sequence; `query` is the warp's first in the block.
 template <typename S>
-__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int keys, const TilePattern& pattern,
-                     int query, float (&scores)[S::kOctets][4]) {
-  if (keys >= S::kKeys && op.key_bias == nullptr && pattern.words == nullptr) {
+__device__ void Mask(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first, int head,
+                     const TilePattern& pattern, int query, float (&scores)[S::kOctets][4]) {
+  const int keys = work.end - first;
+  const bool pairs = op.pair_biases.data != nullptr;
+  if (keys >= S::kKeys && op.key_bias == nullptr && pattern.words == nullptr && !pairs) {
 #pragma unroll
     for (auto& octet : scores) {
 #pragma unroll
@@ -89,6 +91,7 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, int 
       }
     }
   }
+  if (pairs) AddPairBiases<S>(op.pair_biases, head, work.first + query - work.begin, first - work.begin, scores);
   if (pattern.words == nullptr) return;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -134,12 +137,12 @@ __device__ void AddSingleValues(const char* values, int vo_size, const float (&w
 }
 
 template <typename S>
-__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
+__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head, int first,
                             const char* stage, Group<S>& group) {
   float scores[S::kOctets][4] = {};
   Scores<S>(SharedAddress(stage), op.qk_size, group, scores);
   const int query = static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
-  Mask<S>(op, first, work.end - first, TilePattern(op, work, first), query, scores);
+  Mask<S>(op, work, first, head, TilePattern(op, work, first), query, scores);
   Weigh<S>(group, scores);
   if constexpr (S::kHalf) {
     AddHalfValues<S>(SharedAddress(stage + S::kMatrixBytes), op.vo_size, scores, group);
@@ -172,8 +175,9 @@ __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const Att
                            char* shared) {
   const int64_t qk_head = int64_t{head} * op.qk_size, vo_head = int64_t{head} * op.vo_size;
   // The next tile from this key on that any query attends to; the threads are in step where there is one.
+  const KeyRange range(op, work, work.begin, kQueries, S::kKeys);
   const auto tile_from = [&](int first) {
-    while (first < work.end && !TilePattern(op, work, first).Any(kQueries, S::kKeys / 32)) first += S::kKeys;
+    while (first < range.end && !TilePattern(op, work, first).Any(kQueries, S::kKeys / 32)) first += S::kKeys;
     return first;
   };
   const auto copy = [&](int first, char* stage) {
@@ -182,20 +186,20 @@ __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const Att
     CopyRows<S>(op.values + first * op.value.token + vo_head, op.value.token, op.vo_size, keys,
                 SharedAddress(stage + S::kMatrixBytes));
   };
-  int tile = work.spare ? work.end : tile_from(work.begin);
-  if (tile < work.end) copy(tile, shared);
+  int tile = tile_from(range.first);
+  if (tile < range.end) copy(tile, shared);
   CommitCopies();
   const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
   const int rows = work.spare ? 0 : work.end - query;
   Group<S> group;
   LoadQueries(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows, group);
-  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage)) {
+  for (int stage = 0; tile < range.end; stage = NextStage<kStages>(stage)) {
     const int next = tile_from(tile + S::kKeys);
-    if (next < work.end) copy(next, shared + NextStage<kStages>(stage) * S::kStageBytes);
+    if (next < range.end) copy(next, shared + NextStage<kStages>(stage) * S::kStageBytes);
     CommitCopies();
     WaitForCopies<kStages - 1>();
     __syncthreads();
-    AttendStage<S>(op, work, tile, shared + stage * S::kStageBytes, group);
+    AttendStage<S>(op, work, head, tile, shared + stage * S::kStageBytes, group);
     tile = next;
   }
   WriteOutput<S>(op.output + query * op.out.token + vo_head, op.out.token, op.vo_size, work.end - query, group);

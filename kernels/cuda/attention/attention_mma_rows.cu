@@ -78,11 +78,12 @@ __device__ void Scores(uint32_t keys, int size, const Group<S>& group, float (&s
   }
 }
 
-// Scales scores, adds the keys' biases and takes out keys of other sequences.
+// Scales scores, adds biases and takes out keys of other sequences.
 template <typename S>
-__device__ void Mask(const AttentionOperands<typename S::T>& op, int first, const InSequence& inside,
-                     float (&scores)[S::kOctets][4]) {
-  if (inside.Covers(kKeys) && op.key_bias == nullptr) {
+__device__ void Mask(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head, int first,
+                     const InSequence& inside, float (&scores)[S::kOctets][4]) {
+  const bool pairs = op.pair_biases.data != nullptr;
+  if (inside.Covers(kKeys) && op.key_bias == nullptr && !pairs) {
 #pragma unroll
     for (auto& octet : scores) {
 #pragma unroll
@@ -105,6 +106,9 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, int first, cons
       }
     }
   }
+  if (!pairs) return;
+  const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
+  AddPairBiases<S>(op.pair_biases, head, query - work.begin, first - work.begin, scores);
 }
 
 // A pair of values of keys `key` and the next, without those of other sequences.
@@ -171,15 +175,16 @@ __device__ void ScaleAndWeigh(Group<S>& group, float scale, float (&scores)[S::k
 }
 
 template <typename S>
-__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first,
+__device__ void AttendStage(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head, int first,
                             uint32_t stage, Group<S>& group) {
   float scores[S::kOctets][4] = {};
   const InSequence inside(work, first);
   Scores<S>(stage, op.qk_size, group, scores);
-  if (S::kInTurn && inside.Covers(kKeys) && op.key_bias == nullptr && op.scale > 0) {
+  const bool biased = op.key_bias != nullptr || op.pair_biases.data != nullptr;
+  if (S::kInTurn && inside.Covers(kKeys) && !biased && op.scale > 0) {
     ScaleAndWeigh<S>(group, op.scale, scores);
   } else {
-    Mask<S>(op, first, inside, scores);
+    Mask<S>(op, work, head, first, inside, scores);
     Weigh<S>(group, scores);
   }
   AddValues<S>(stage + S::kMatrixBytes, op.vo_size, inside, scores, group);
@@ -268,22 +273,23 @@ __device__ void AttendKeys(const AttentionOperands<typename S::T>& op, const Att
                                      SharedAddress(stage + S::kMatrixBytes));
   };
   char* const stages = shared + S::kQueryBytes;
-  int tile = work.spare ? work.end : work.begin / kKeys * kKeys;
-  if (tile < work.end) {
+  const KeyRange range(op, work, work.begin / kKeys * kKeys, S::kQueries, kKeys);
+  int tile = range.first;
+  if (tile < range.end) {
     CopyChannels<S::kQueries, S::kThreads>(op.queries + qk_head * op.query.channel, op.query.channel, op.qk_size,
                                            work.first, SharedAddress(shared));
     copy(tile, stages);
   }
   CommitCopies();
   bool queries_loaded = false;
-  for (int stage = 0; tile < work.end; stage = NextStage<kStages>(stage), tile += kKeys) {
-    if (tile + kKeys < work.end) copy(tile + kKeys, stages + NextStage<kStages>(stage) * S::kStageBytes);
+  for (int stage = 0; tile < range.end; stage = NextStage<kStages>(stage), tile += kKeys) {
+    if (tile + kKeys < range.end) copy(tile + kKeys, stages + NextStage<kStages>(stage) * S::kStageBytes);
     CommitCopies();
     WaitForCopies<kStages - 1>();
     __syncthreads();
     if (!queries_loaded) LoadQueries<S>(SharedAddress(shared), op.qk_size, group);
     queries_loaded = true;
-    AttendStage<S>(op, work, tile, SharedAddress(stages + stage * S::kStageBytes), group);
+    AttendStage<S>(op, work, head, tile, SharedAddress(stages + stage * S::kStageBytes), group);
     __syncthreads();  // the next copies go where this one's tile is
   }
 }

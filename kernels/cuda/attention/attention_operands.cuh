@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "kernels/cuda/attention/attention_biases.h"
 #include "kernels/cuda/attention/attention_pattern.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/powers.cuh"
@@ -14,6 +15,18 @@ namespace swizzle::cuda {
 // Where (channel, token) lies; in elements.
 struct TokenStrides {
   int64_t channel, token;
+};
+
+// What is added to the scaled scores of pairs of places, as in operator/pair_biases.h.
+struct PairBiases {
+  const float* data = nullptr;  // [head][last + 1], in units of log(2); null: nothing
+  int query_stride = 0, offset = 0, last = 0;
+  int least = INT_MIN / 2, greatest = INT_MAX / 2;  // distances at which any head attends
+
+  // Of a query and a key, by their places in the sequence.
+  __device__ float At(int head, int query, int key) const {
+    return data[int64_t{head} * (last + 1) + min(max(key + query * query_stride + offset, 0), last)];
+  }
 };
 
 template <typename T>
@@ -30,7 +43,19 @@ struct AttentionOperands {
   int allowed_words;
   int sequences, tokens;
   float scale;  // to units of log(2), in which scores are kept
+  PairBiases pair_biases;
 };
+
+inline PairBiases PairBiasesOf(const KernelArgs& args) {
+  if (args.problem->op != Op::kBiasedAttention) return {};
+  const auto& biases = *static_cast<const DeviceAttentionBiases*>(args.weight);
+  const auto as_int = [](int64_t value) {
+    return static_cast<int>(std::clamp<int64_t>(value, INT_MIN / 2, INT_MAX / 2));
+  };
+  const PairPlaces& places = biases.places();
+  return {biases.data(),       as_int(places.query_stride),      as_int(places.offset),
+          as_int(places.last), as_int(biases.distances().least), as_int(biases.distances().greatest)};
+}
 
 template <Layout kLayout, DType kDType>
 AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
@@ -61,7 +86,8 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .allowed_words = bits == nullptr ? 0 : bits->words(),
           .sequences = static_cast<int>(sequences.count()),
           .tokens = static_cast<int>(tokens),
-          .scale = problem.attention().scale * kLog2E};
+          .scale = problem.attention().scale * kLog2E,
+          .pair_biases = PairBiasesOf(args)};
 }
 
 // The tokens of a block: queries [first, first + those of a tile) of [begin, end), where tiles begin at multiples also
@@ -70,6 +96,19 @@ struct AttentionWork {
   int first, begin, end;
   bool spare;
   int most_left = INT_MAX;  // tiles that follow this one, at most
+};
+
+// The keys [first, end) that a block of `queries` attends to at all, as their distances say; from `begin` on by whole
+// `step`s, so that tiles lie as they do without biases.
+struct KeyRange {
+  int first, end;
+  template <typename T>
+  __device__ KeyRange(const AttentionOperands<T>& op, const AttentionWork& work, int begin, int queries, int step)
+      : first(begin), end(work.spare ? begin : work.end) {
+    if (op.pair_biases.data == nullptr || work.spare) return;
+    first += max(max(work.first, work.begin) + op.pair_biases.least - begin, 0) / step * step;
+    end = max(min(end, work.first + queries + op.pair_biases.greatest), first);
+  }
 };
 
 // Which tokens of a tile, counted from its first, belong to the sequence.
@@ -177,6 +216,18 @@ __device__ bool FindNextAttentionTile(const AttentionOperands<T>& op, int step, 
   if (work.most_left < step) return false;
   tile += step;
   return FindAttentionTile<kQueries, kUnit>(op, tile, work);
+}
+
+// Adds what pairs add to a warp's scores, which lie as a product leaves them (tensor_core/mma.cuh): of query g + 8r and
+// key 8j + 2t + e in scores[j][2r + e], where the lane is 4g + t. `query` and `key` are the first ones' places.
+template <typename S>
+__device__ void AddPairBiases(const PairBiases& biases, int head, int query, int key, float (&scores)[S::kOctets][4]) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int j = 0; j < S::kOctets; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) scores[j][e] += biases.At(head, query + g + e / 2 * 8, key + 8 * j + 2 * t + e % 2);
+  }
 }
 
 // Which keys of a tile of 32 * words a block's queries attend to.

@@ -85,23 +85,24 @@ class Attender {
 
   __device__ static int Head() { return static_cast<int>(blockIdx.y); }
 
-  // Tiles of keys are from here on.
-  __device__ static int OriginOf(const AttentionWork& work) { return work.begin / S::kUnit * S::kUnit; }
-  __device__ static int KeyTilesOf(const AttentionWork& work) {
-    return work.spare ? 0 : TilesOf(work.end - OriginOf(work));
+  // Tiles of keys are from the range's first on.
+  __device__ KeyRange KeysOf(const AttentionWork& work) const {
+    return KeyRange(op_, work, work.begin / S::kUnit * S::kUnit, S::kQueries, kTile);
   }
 
   // Products are of warps in step, whose first lane loads.
   __device__ void LoadFirst(const AttentionWork& work) const {
-    const int tiles = KeyTilesOf(work);
+    const KeyRange range = KeysOf(work);
+    const int tiles = TilesOf(range.end - range.first);
     if (tiles > 0) LoadQueries(work);
-    for (int tile = 0; tile < min(tiles, kStages); ++tile) LoadKeys(work, tile);
+    for (int tile = 0; tile < min(tiles, kStages); ++tile) LoadKeys(range.first, tile);
     __syncwarp();
   }
 
   // A group without queries goes along: its results are not stored.
   __device__ void Attend(const AttentionWork& work) {
-    const int tiles = KeyTilesOf(work), origin = OriginOf(work);
+    const KeyRange range = KeysOf(work);
+    const int tiles = TilesOf(range.end - range.first), origin = range.first;
     RunningSoftmax softmax;
     softmax.Reset();
     Sums sums = {};
@@ -118,12 +119,12 @@ class Attender {
       shared_.values_full[stage].Wait(parity);
       if (!inside.Covers(kTile)) ClearValues(stage, inside);
       float growth[2];
-      softmax.Weigh(scores, Mask(first, inside, scores), growth);
+      softmax.Weigh(scores, Mask(work, first, inside, scores), growth);
       if (tile > 0) Grow(sums, growth);
       AddValues(stage, scores, sums);
       if (tile + kStages >= tiles) continue;
       __syncthreads();
-      LoadKeys(work, tile + kStages);
+      LoadKeys(origin, tile + kStages);
       __syncwarp();
     }
     Store(work, softmax, sums);
@@ -142,10 +143,10 @@ class Attender {
     query_parity_ ^= 1;
   }
 
-  // The keys and values of a tile.
-  __device__ void LoadKeys(const AttentionWork& work, int tile) const {
+  // The keys and values of a tile, which are counted from `origin`.
+  __device__ void LoadKeys(int origin, int tile) const {
     if (threadIdx.x != 0) return;
-    const int stage = tile % kStages, token = OriginOf(work) + tile * kTile;
+    const int stage = tile % kStages, token = origin + tile * kTile;
     shared_.keys_full[stage].ArriveExpecting(S::kTileBytes);
     LoadTile(args_.keys, token, shared_.keys[stage], shared_.keys_full[stage]);
     shared_.values_full[stage].ArriveExpecting(S::kTileBytes);
@@ -204,11 +205,12 @@ class Attender {
     return {pair(0), pair(2), pair(4), pair(6)};
   }
 
-  // Adds keys' biases and takes out keys of other sequences; returns what scores are to be multiplied with. `first` is
-  // the tile's first key.
-  __device__ float Mask(int first, const InSequence& inside, Scores& scores) const {
-    const bool biased = op_.key_bias != nullptr || !(op_.scale > 0);
+  // Adds biases and takes out keys of other sequences; returns what scores are to be multiplied with. `first` is the
+  // tile's first key.
+  __device__ float Mask(const AttentionWork& work, int first, const InSequence& inside, Scores& scores) const {
+    const bool pairs = op_.pair_biases.data != nullptr, biased = op_.key_bias != nullptr || pairs || !(op_.scale > 0);
     if (biased) AddBiases(first, inside, scores);
+    if (pairs) AddPairs(work, first, scores);
     if (!inside.Covers(kTile)) {
       ForEachKey(scores, [&](int key, float& score) { score = inside.Has(key) ? score : -INFINITY; });
     }
@@ -219,6 +221,16 @@ class Attender {
       const float bias = op_.key_bias != nullptr && inside.Has(key) ? op_.key_bias[first + key] * kLog2E : 0.0f;
       score = fmaf(score, op_.scale, bias);
     });
+  }
+
+  __device__ void AddPairs(const AttentionWork& work, int first, Scores& scores) const {
+    const int thread = threadIdx.x % kGroupThreads;
+    const int query = work.first - work.begin + Group() * kTile + thread / kWarp * 16 + thread % kWarp / 4;
+    const int key = first - work.begin + 2 * (thread % 4);
+#pragma unroll
+    for (int j = 0; j < kTile / 2; ++j) {
+      scores[j] += op_.pair_biases.At(Head(), query + j / 2 % 2 * 8, key + j / 4 * 8 + j % 2);
+    }
   }
 
   // Calls function(a key of the tile, a score of it).

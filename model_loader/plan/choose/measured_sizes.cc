@@ -25,7 +25,7 @@ std::vector<int64_t> UsualCounts(bool sequences, bool device) {
 std::vector<int64_t> MeasuredCounts(const Network& network, BatchSize max, bool device,
                                     std::span<const int64_t> wanted) {
   const bool sequences = network.sequences.has_value();
-  const auto has_pattern = [](const Layer& layer) { return layer.op == Op::kSparseAttention; };
+  const auto has_pattern = [](const Layer& layer) { return IsAttention(layer.op) && layer.attention().length > 0; };
   if (std::ranges::any_of(network.layers, has_pattern)) return {network.sequences->length};
   if (!sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> counts = UsualCounts(sequences, device);

@@ -11,14 +11,16 @@ bool IsMasked(const std::optional<TensorView>& mask, int64_t i) { return mask &&
 template <typename Visit>
 void ForEachComputed(const PackingRules& rules, int64_t length, const std::optional<TensorView>& mask, int64_t first,
                      const Visit& visit) {
-  bool any = false;
-  for (int64_t position = 0; position < length; ++position) {
-    const bool masked = IsMasked(mask, first + position);
-    const bool last = position + 1 == length;
-    const bool kept =
-        !masked || !rules.skips_masked || (rules.keeps_first && position == 0) || (last && (rules.keeps_last || !any));
-    if (kept) visit(position, masked);
-    any = any || kept;
+  const auto is_kept = [&](int64_t position) {
+    return !IsMasked(mask, first + position) || !rules.skips_masked || (rules.keeps_first && position == 0) ||
+           (rules.keeps_last && position + 1 == length);
+  };
+  int64_t begin = 0, end = length;
+  while (begin + 1 < length && !is_kept(begin)) ++begin;
+  while (end - 1 > begin && !is_kept(end - 1)) --end;
+  for (int64_t position = begin; position < end; ++position) {
+    const bool only = end - begin == 1;  // where all are masked, the last
+    if (only || rules.keeps_between || is_kept(position)) visit(position, IsMasked(mask, first + position));
   }
 }
 
@@ -58,6 +60,12 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
     rules.keeps_last = rules.keeps_last || token == -1;
     // A token in between is found by counting, so that all have to be there.
     if (token != 0 && token != -1) rules.skips_masked = false;
+  }
+  for (const Layer& layer : network.layers) {
+    if (layer.op != Op::kBiasedAttention) continue;
+    // Distances stay what they are where nothing between two tokens is left out; places are those of all.
+    rules.keeps_between = true;
+    if (layer.attention().length > 0) rules.skips_masked = false;
   }
   return rules;
 }

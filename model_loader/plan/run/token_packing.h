@@ -17,10 +17,11 @@ namespace swizzle {
 
 // Which tokens are computed, whatever the requests hold.
 struct PackingRules {
-  bool skips_masked = false;  // tokens whose mask is 0 are left out,
-  bool keeps_first = false;   // but not the first of a sequence,
-  bool keeps_last = false;    // or the last
-  float masked_bias = 0.0f;   // Sequences::key_bias of tokens whose mask is 0 and that are computed all the same
+  bool skips_masked = false;   // tokens whose mask is 0 are left out,
+  bool keeps_first = false;    // but not the first of a sequence,
+  bool keeps_last = false;     // or the last,
+  bool keeps_between = false;  // or those between others that are computed
+  float masked_bias = 0.0f;    // Sequences::key_bias of tokens whose mask is 0 and that are computed all the same
   // Positions count, from 1, the tokens that do not hold this number, and are 0 where one does; absent: all, from 0.
   std::optional<int64_t> padding = {};
 };

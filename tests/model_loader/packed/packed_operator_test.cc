@@ -39,6 +39,8 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kFunction, Function{FunctionKind::kGeluTanh, 0.25f, 0.5f}, {.low = -1.0f}},
       {Op::kEmbedding, Lookup{true, 2}},
       {Op::kSparseAttention, Attention{2, 0.5f}},
+      {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .reach = 7}},
+      {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .length = 9}},
       {Op::kLayerNorm, Normalisation{1e-5f}},
       {Op::kLayerNorm, Normalisation{1e-5f, false}},
       {Op::kSelectToken, TokenChoice{-1}},

@@ -71,6 +71,7 @@ TEST(BertConfig, WhatIsLeftOutIsAsInTransformers) {
   } defaults[] = {
       {"bert", 768, 12, 12, 0, 768},      {"roberta", 768, 12, 12, 1, 768},   {"xlm-roberta", 768, 12, 12, 1, 768},
       {"camembert", 768, 12, 12, 1, 768}, {"distilbert", 768, 12, 6, 0, 768}, {"electra", 256, 4, 12, 0, 128},
+      {"mpnet", 768, 12, 12, 1, 768},
   };
   for (const auto& expected : defaults) {
     const auto config = ParseBertConfig(Concat(R"({"model_type":")", expected.type, R"(","hidden_size":null})"));
@@ -78,7 +79,7 @@ TEST(BertConfig, WhatIsLeftOutIsAsInTransformers) {
     EXPECT_EQ(config->hidden_size, expected.hidden) << expected.type;
     EXPECT_EQ(config->num_attention_heads, expected.heads) << expected.type;
     EXPECT_EQ(config->num_hidden_layers, expected.layers) << expected.type;
-    EXPECT_EQ(config->pad_token_id, config->family == BertFamily::kRoberta ? expected.pad : 0) << expected.type;
+    EXPECT_EQ(config->pad_token_id, expected.pad) << expected.type;
     EXPECT_EQ(config->embedding_size, expected.embedding) << expected.type;
     EXPECT_EQ(config->max_position_embeddings, 512) << expected.type;
     EXPECT_EQ(config->layer_norm_eps, 1e-12f) << expected.type;

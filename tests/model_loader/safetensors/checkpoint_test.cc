@@ -110,7 +110,8 @@ TEST_P(ShippedCheckpointTest, IsPlannedWhole) {
   ASSERT_NE(planned, nullptr);
   EXPECT_EQ(planned->container, "safetensors");
   ASSERT_TRUE(planned->network.sequences.has_value());
-  const bool counts = std::string_view(GetParam()) == "roberta";
+  const std::string_view name = GetParam();
+  const bool counts = name == "roberta" || name == "mpnet";
   EXPECT_EQ(planned->network.sequences->counted != -1, counts);
   EXPECT_EQ(planned->network.sequences->padding, counts ? 1 : 0);  // its pad_token_id
 }
@@ -135,7 +136,7 @@ TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest,
                          ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask",
-                                           "roberta", "distilbert", "distilbert_int8"),
+                                           "roberta", "mpnet", "distilbert", "distilbert_int8"),
                          [](const auto& name) { return std::string(name.param); });
 
 StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {

@@ -72,6 +72,13 @@ TEST(TensorNames, AreTranslated) {
             "encoder.layer.5.output.LayerNorm.weight");
   EXPECT_EQ(distil("distilbert.transformer.layer.5.adapter.weight"), "encoder.layer.5.adapter.weight");
   EXPECT_EQ(distil("vocab_transform.weight"), "");
+  const auto mpnet = [](const char* name) { return CanonicalName(BertFamily::kMpnet, "mpnet.", name); };
+  EXPECT_EQ(mpnet("mpnet.encoder.layer.3.attention.attn.k.bias"), "encoder.layer.3.attention.self.key.bias");
+  EXPECT_EQ(mpnet("mpnet.encoder.layer.3.attention.attn.o.weight"), "encoder.layer.3.attention.output.dense.weight");
+  EXPECT_EQ(mpnet("mpnet.encoder.layer.3.attention.LayerNorm.bias"), "encoder.layer.3.attention.output.LayerNorm.bias");
+  EXPECT_EQ(mpnet("mpnet.encoder.layer.3.output.LayerNorm.weight"), "encoder.layer.3.output.LayerNorm.weight");
+  EXPECT_EQ(mpnet("mpnet.encoder.relative_attention_bias.weight"), "encoder.relative_attention_bias.weight");
+  EXPECT_EQ(mpnet("lm_head.bias"), "");
 }
 
 TEST(TensorNames, ClassifiersStandBesideTheEncoder) {

@@ -16,7 +16,8 @@ from compressed_tensors.quantization import (QuantizationArgs, QuantizationConfi
                                              QuantizationStatus, apply_quantization_config)
 from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import save_file
-from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel)
+from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, MPNetConfig, MPNetModel,
+                          RobertaConfig, RobertaModel)
 
 FOLDER = pathlib.Path(__file__).parent
 HEADS, HEAD_SIZE, INNER, LAYERS, WORDS, POSITIONS = 2, 4, 12, 2, 20, 10
@@ -123,6 +124,8 @@ def main():
                               max_position_embeddings=POSITIONS, activation='relu', attn_implementation='eager')
     save('distilbert', randomise(DistilBertModel(distil)), False)
     save_quantised(distil)
+    mpnet = MPNetConfig(**COMMON, pad_token_id=1)
+    save('mpnet', randomise(MPNetModel(mpnet)), False)
 
 
 def save_quantised(distil):

@@ -49,6 +49,21 @@ TEST(TokenPackingTest, ComputesMaskedTokensThatAreRead) {
   EXPECT_THAT(from_the_end.sequences().key_bias, ElementsAre(0, 0, -1));
 }
 
+// So that distances of tokens stay what they are.
+TEST(TokenPackingTest, ComputesWhatIsBetweenOthers) {
+  const std::vector<int64_t> mask = {0, 1, 0, 1, 0, 0, 0, 0, 0, 0};
+  const PackingRules rules{.skips_masked = true, .keeps_between = true, .masked_bias = -10000};
+  TokenPacking packing(rules);
+  packing.Add(2, 5, MaskView(mask, 2));
+  EXPECT_THAT(packing.sequences().positions, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 3, 4)) << "of nothing but masked tokens, the last";
+  EXPECT_THAT(packing.sequences().key_bias, ElementsAre(0, -10000, 0, -10000));
+  EXPECT_EQ(CountTokens(rules, 2, 5, MaskView(mask, 2)), 4);
+  TokenPacking with_first({.skips_masked = true, .keeps_first = true, .keeps_between = true, .masked_bias = -1});
+  with_first.Add(1, 5, MaskView({mask.begin(), mask.begin() + 5}, 1));
+  EXPECT_THAT(with_first.sequences().positions, ElementsAre(0, 1, 2, 3));
+}
+
 TEST(TokenPackingTest, ComputesAllWhereMaskedTokensMayBeRead) {
   const std::vector<int64_t> mask = {1, 0};
   const PackingRules rules{.masked_bias = -10000};

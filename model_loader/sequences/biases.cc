@@ -1,0 +1,362 @@
+#include "model_loader/sequences/biases.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/elements.h"
+#include "model_loader/sequences/known.h"
+
+namespace swizzle::sequences {
+namespace {
+
+constexpr int64_t kMostNumbers = int64_t{1} << 27;  // of a table
+// Below it nothing is left of a key beside others.
+constexpr double kLeastExcluded = -1e3;
+
+bool Repeats(const Axes& dim) {
+  return std::ranges::all_of(dim, [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; });
+}
+
+// Whether what is added has for each of the scores the number of its sequence, head, query and key.
+bool GoesWith(const View& added, const View& scores) {
+  const auto view = Expanded(added, scores.shape());
+  if (!view || view->rank() != scores.rank()) return false;
+  const auto fits = [](const Axes& x, const Axes& y) {
+    return Repeats(x) || std::ranges::equal(x, y, [](const Axis& a, const Axis& b) {
+             return a.size == b.size && (a.kind == b.kind || a.kind == AxisKind::kRepeat);
+           });
+  };
+  return std::ranges::equal(view->dims, scores.dims, fits);
+}
+
+// A constant that differs along one dimension alone has a number for each head.
+std::optional<Distances> DistancesOfEachHead(Context& context, const Known& known) {
+  const auto shape = AsShape(known.shape);
+  if (!shape || known.constant == kNoValue) return std::nullopt;
+  const auto elements = Elements::FromTensor(context.Constant(known.constant));
+  const auto is_long = [](int64_t size) { return size > 1; };
+  if (!elements || std::ranges::count_if(*shape, is_long) != 1) return std::nullopt;
+  std::vector<double> numbers;
+  for (const Scalar& scalar : elements->scalars) {
+    numbers.push_back(IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole));
+  }
+  Distances distances{known.dtype, DistancesOfHeads(numbers), kNoValue, {}};
+  for (const int64_t size : *shape) distances.view.dims.push_back(is_long(size) ? ChannelAxis(size) : Axes());
+  return distances;
+}
+
+// A mask of keys, whose last dimension goes along them.
+std::optional<Distances> DistancesOfKeys(const TokenNumbers& mask) {
+  Distances distances{mask.dtype, DistancesOfMask(mask.at_zero, mask.at_one), mask.input, mask.view};
+  if (mask.view.rank() == 0 || !mask.view.Is(mask.view.rank() - 1, AxisKind::kLength)) return std::nullopt;
+  distances.view.dims.back()[0].kind = AxisKind::kKeys;
+  return distances.view.Has(AxisKind::kLength) ? std::nullopt : std::optional(distances);
+}
+
+// Of the input: as it is, or made of a number, of one for each head, or of a mask of keys.
+StatusOr<Distances> AsDistances(Context& context, size_t input) {
+  if (const auto* distances = context.InputAs<Distances>(input)) return *distances;
+  if (const auto* mask = context.InputAs<TokenNumbers>(input)) {
+    if (auto distances = DistancesOfKeys(*mask)) return *std::move(distances);
+  }
+  const auto* known = context.InputAs<Known>(input);
+  if (known != nullptr) {
+    if (const auto number = NumberOf(*known)) {
+      return Distances{known->dtype, DistancesOf([&](int64_t) { return *number; }), kNoValue,
+                       RepeatedView(known->shape)};
+    }
+    if (auto distances = DistancesOfEachHead(context, *known)) return *std::move(distances);
+  }
+  return context.Refuse("it combines numbers by distance with what is neither a number nor a mask of keys");
+}
+
+// Of truth values and numbers that are added.
+StatusOr<Scores> WithMaskOf(Context& context, Scores scores, const Distances& distances) {
+  const DistanceNumbers& numbers = *distances.numbers;
+  double most = -std::numeric_limits<double>::infinity(), bias = 0.0;
+  bool masks = false, same_bias = true;
+  for (int64_t head = 0; head < numbers.heads; ++head) {
+    const auto masked = numbers.Of(0, head), kept = numbers.Of(1, head);
+    for (size_t i = 0; i < masked.size(); ++i) {
+      if (!masks) bias = masked[i] - kept[i];
+      masks = masks || masked[i] != kept[i];
+      same_bias = same_bias && masked[i] - kept[i] == bias;
+      most = std::max(most, masked[i]);
+    }
+  }
+  if (!masks) return scores;
+  if (scores.mask != kNoValue) return context.Refuse("scores are masked twice");
+  if (most > kExcludedScore && !(same_bias && bias < 0.0)) {
+    return context.Refuse("what it adds to the scores of masked tokens goes by their distance");
+  }
+  scores.mask = distances.mask;
+  scores.masked_bias = most > kExcludedScore ? bias : most;
+  return scores;
+}
+
+// The numbers of keys that are not masked.
+SharedDistances KeptOf(const SharedDistances& distances) {
+  if (distances->states == 1) return distances;
+  auto kept = std::make_shared<DistanceNumbers>();
+  kept->heads = distances->heads;
+  for (int64_t head = 0; head < kept->heads; ++head) {
+    const auto row = distances->Of(1, head);
+    kept->numbers.insert(kept->numbers.end(), row.begin(), row.end());
+  }
+  return kept;
+}
+
+// [heads, columns], where what excludes a key becomes -infinity, unless that would leave a query without keys: those at
+// `own` are each query's own.
+void Exclude(std::vector<float>& biases, size_t columns, const auto& is_own) {
+  for (size_t row = 0; row < biases.size(); row += columns) {
+    for (size_t i = 0; i < columns; ++i) {
+      if (is_own(i) && !(biases[row + i] > kLeastExcluded)) return;
+    }
+  }
+  for (float& bias : biases) {
+    if (bias <= kExcludedScore) bias = -std::numeric_limits<float>::infinity();
+  }
+}
+
+}  // namespace
+
+std::optional<Distances> DistancesOfPositions(Context& context, const Positions& a, const Positions& b) {
+  constexpr std::string_view kTests[] = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Sub"};
+  const size_t rank = std::max(a.view.rank(), b.view.rank());
+  const auto along = [&](const Positions& positions) -> std::optional<size_t> {
+    std::optional<size_t> found;
+    for (size_t i = 0; i < positions.view.rank(); ++i) {
+      if (!positions.view.Is(i, AxisKind::kLength)) continue;
+      if (found) return std::nullopt;
+      found = i + rank - positions.view.rank();
+    }
+    return found;
+  };
+  const auto of_sequence = [](const Positions& positions) {
+    return positions.has_values && !positions.is_pair && positions.per_sequence == Whole{0};
+  };
+  const auto at_a = along(a), at_b = along(b);
+  const bool apart = at_a && at_b && *at_a != *at_b && of_sequence(a) && of_sequence(b);
+  const auto function = PointFunctionOf(context.node(), a.dtype);
+  if (!apart || !function || std::ranges::find(kTests, context.node().op) == std::end(kTests)) return std::nullopt;
+  if (a.per_position != b.per_position || a.dtype != b.dtype) return std::nullopt;
+  // The earlier dimension is of queries. What both places are moved by changes neither differences nor comparisons.
+  Positions of_keys = *at_a > *at_b ? a : b;
+  for (Axes& dim : of_keys.view.dims) {
+    for (Axis& axis : dim) axis.kind = axis.kind == AxisKind::kLength ? AxisKind::kKeys : axis.kind;
+  }
+  const auto view = Broadcast(of_keys.view, (*at_a > *at_b ? b : a).view);
+  if (!view) return std::nullopt;
+  const DType dtype = PointFunctionType(context.node(), a.dtype);
+  const auto number = [&](int64_t distance) {
+    const auto place = static_cast<double>(a.per_position * distance);
+    const double x = static_cast<double>(a.offset) + (*at_a > *at_b ? place : 0.0);
+    const double y = static_cast<double>(b.offset) + (*at_a > *at_b ? 0.0 : place);
+    return Rounded((*function)(std::array{x, y}), dtype);
+  };
+  return Distances{dtype, DistancesOf(number), kNoValue, *view};
+}
+
+StatusOr<Form> CombineDistances(Context& context) {
+  Distances result;
+  std::vector<SharedDistances> inputs;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    if (!context.HasInput(i)) return context.Refuse("an input is left out");
+    SWIZZLE_ASSIGN_OR_RETURN(const Distances distances, AsDistances(context, i));
+    const auto view = i == 0 ? distances.view : Broadcast(result.view, distances.view);
+    if (!view) return context.Refuse("its inputs do not broadcast");
+    result.view = *view;
+    if (result.mask != kNoValue && distances.mask != kNoValue && result.mask != distances.mask) {
+      return context.Refuse("it combines masks of two inputs");
+    }
+    if (result.mask == kNoValue) result.mask = distances.mask;
+    if (i == (context.node().op == "Where" ? 1 : 0)) result.dtype = distances.dtype;
+    inputs.push_back(distances.numbers);
+  }
+  const auto function = PointFunctionOf(context.node(), result.dtype);
+  if (!function) return context.Refuse("it is not computed beforehand");
+  result.dtype = PointFunctionType(context.node(), result.dtype);
+  result.numbers = DistancesApplied(*function, result.dtype, inputs);
+  if (result.numbers == nullptr) return context.Refuse("its inputs are of different numbers of heads");
+  return result;
+}
+
+StatusOr<Form> GatherByDistance(Context& context, const Distances& distances) {
+  SWIZZLE_ASSIGN_OR_RETURN(const auto table, FloatTensor(context, 0, "table"));
+  const int64_t rows = table.first[0], heads = table.first[1];
+  const DistanceNumbers& places = *distances.numbers;
+  if (places.states != 1 || places.heads != 1 || IsFloating(distances.dtype)) {
+    return context.Refuse("its indices are not whole numbers that go by distance alone");
+  }
+  auto taken = std::make_shared<DistanceNumbers>();
+  taken->heads = heads;
+  for (int64_t head = 0; head < heads; ++head) {
+    for (const double place : places.numbers) {
+      if (!(place >= static_cast<double>(-rows) && place < static_cast<double>(rows))) {
+        return context.Refuse("its index ", place, " is out of range");
+      }
+      const int64_t row = static_cast<int64_t>(place) + (place < 0 ? rows : 0);
+      taken->numbers.push_back(table.second[static_cast<size_t>(row * heads + head)]);
+    }
+  }
+  Distances result{DType::kFloat32, std::move(taken), kNoValue, distances.view};
+  result.view.dims.push_back(ChannelAxis(heads));
+  return result;
+}
+
+StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool upper) {
+  SWIZZLE_ASSIGN_OR_RETURN(Distances distances, AsDistances(context, 0));
+  const size_t rank = distances.view.rank();
+  const Axes length = context.LengthAxis();
+  const bool square = rank >= 2 && !length.empty() && SizeOf(distances.view.dims[rank - 1]) == SizeOf(length) &&
+                      SizeOf(distances.view.dims[rank - 2]) == SizeOf(length);
+  if (!square) return context.Refuse("its input is no mask of pairs of tokens");
+  distances.view.dims[rank - 2] = length;
+  distances.view.dims[rank - 1] = AsDimension({AxisKind::kKeys, SizeOf(length)});
+  const SharedDistances inside =
+      DistancesOf([&](int64_t distance) { return (upper ? distance >= diagonal : distance <= diagonal) ? 1.0 : 0.0; });
+  const PointFunction keep = [](std::span<const double> x) { return x[1] != 0.0 ? x[0] : 0.0; };
+  distances.numbers = DistancesApplied(keep, distances.dtype, std::array{distances.numbers, inside});
+  return distances;
+}
+
+std::optional<Distances> DistancesOfTable(Context& context, const Known& known) {
+  const auto shape = AsShape(known.shape);
+  if (!shape || shape->size() < 2 || known.constant == kNoValue) return std::nullopt;
+  const size_t rank = shape->size();
+  const int64_t length = shape->back();
+  const auto elements_of = ElementCount(*shape);
+  if (length != (*shape)[rank - 2] || length < 2 || length > kNearDistance || !elements_of.ok()) return std::nullopt;
+  const int64_t heads = *elements_of / (length * length);
+  if (*elements_of > kMostNumbers || (heads > 1 && (rank < 3 || (*shape)[rank - 3] != heads))) return std::nullopt;
+  const auto table = Elements::FromTensor(context.Constant(known.constant));
+  if (!table) return std::nullopt;
+  const auto number = [&](int64_t head, int64_t query, int64_t key) {
+    const Scalar& scalar = table->scalars[static_cast<size_t>((head * length + query) * length + key)];
+    return IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole);
+  };
+  const auto by_distance = [&](int64_t head, int64_t distance) {
+    const int64_t near = std::clamp(distance, 1 - length, length - 1);
+    return number(head, std::max<int64_t>(-near, 0), std::max<int64_t>(near, 0));
+  };
+  auto numbers = std::make_shared<DistanceNumbers>();
+  numbers->heads = heads;
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t query = 1; query < length; ++query) {
+      for (int64_t key = 1; key < length; ++key) {
+        if (number(head, query, key) != number(head, query - 1, key - 1)) return std::nullopt;
+      }
+    }
+    for (const int64_t distance : SampledDistances()) numbers->numbers.push_back(by_distance(head, distance));
+  }
+  Distances distances{known.dtype, std::move(numbers), kNoValue, {}};
+  distances.view.dims.resize(rank);
+  if (heads > 1) distances.view.dims[rank - 3] = ChannelAxis(heads);
+  distances.view.dims[rank - 2] = AsDimension({AxisKind::kLength, Whole{length}});
+  distances.view.dims[rank - 1] = AsDimension({AxisKind::kKeys, Whole{length}});
+  return distances;
+}
+
+StatusOr<Scores> WithDistances(Context& context, Scores scores, const Distances& distances) {
+  if (!GoesWith(distances.view, scores.view)) {
+    return context.Refuse("what it adds to scores, of shape ", Text(distances.view.shape()), ", does not go with ",
+                          Text(scores.view.shape()));
+  }
+  if (distances.mask != kNoValue) {
+    SWIZZLE_ASSIGN_OR_RETURN(scores, WithMaskOf(context, std::move(scores), distances));
+  }
+  SharedDistances added = KeptOf(distances.numbers);
+  if (scores.biases != nullptr) {
+    const PointFunction sum = [](std::span<const double> x) { return x[0] + x[1]; };
+    added = DistancesApplied(sum, DType::kFloat32, std::array{scores.biases, added});
+    if (added == nullptr) return context.Refuse("its biases are of different numbers of heads");
+  }
+  scores.biases = std::move(added);
+  return scores;
+}
+
+StatusOr<Scores> WhereDistances(Context& context, Scores scores, Distances condition, bool keeps, double fill) {
+  const PointFunction added = [&](std::span<const double> x) { return (x[0] != 0.0) == keeps ? 0.0 : fill; };
+  condition.numbers = DistancesApplied(added, DType::kFloat32, std::array{condition.numbers});
+  return WithDistances(context, std::move(scores), condition);
+}
+
+StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, double sign) {
+  const int64_t length = context.FixedLength();
+  const auto* known = context.InputAs<Known>(input);
+  const auto shape = known == nullptr ? std::nullopt : AsShape(known->shape);
+  const size_t rank = shape ? shape->size() : 0;
+  const bool square = rank >= 2 && length > 0 && (*shape)[rank - 1] == length && (*shape)[rank - 2] == length;
+  if (!square || scores.view.rank() < rank) {
+    return context.Refuse(
+        "what it adds to scores is no constant for each pair of tokens in sequences of a fixed length");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto table, FloatTensor(context, input, "bias of pairs of tokens"));
+  const int64_t heads = static_cast<int64_t>(table.second.size()) / (length * length);
+  View view;
+  view.dims.resize(rank);
+  if (rank > 2) view.dims[rank - 3] = ChannelAxis((*shape)[rank - 3]);
+  view.dims[rank - 2] = AsDimension({AxisKind::kLength, Whole{length}});
+  view.dims[rank - 1] = AsDimension({AxisKind::kKeys, Whole{length}});
+  if (heads != (rank > 2 ? (*shape)[rank - 3] : 1) || !GoesWith(view, scores.view)) {
+    return context.Refuse("what it adds to scores, of shape ", ShapeText(*shape), ", does not go with ",
+                          Text(scores.view.shape()));
+  }
+  context.out().Spend(table.second.size());
+  std::vector<float> sum(static_cast<size_t>(scores.heads * length * length));
+  for (size_t i = 0; i < sum.size(); ++i) {
+    sum[i] = static_cast<float>(sign) * table.second[i % table.second.size()];
+    if (scores.pair_biases != nullptr) sum[i] += (*scores.pair_biases)[i];
+  }
+  scores.pair_biases = std::make_shared<const std::vector<float>>(std::move(sum));
+  return scores;
+}
+
+void ScaleBiases(Scores& scores, double factor) {
+  if (scores.biases != nullptr) {
+    const PointFunction scaled = [factor](std::span<const double> x) { return x[0] * factor; };
+    scores.biases = DistancesApplied(scaled, DType::kFloat32, std::array{scores.biases});
+  }
+  if (scores.pair_biases != nullptr) {
+    std::vector<float> scaled = *scores.pair_biases;
+    for (float& bias : scaled) bias *= static_cast<float>(factor);
+    scores.pair_biases = std::make_shared<const std::vector<float>>(std::move(scaled));
+  }
+}
+
+StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int values) {
+  if (scores.pattern != nullptr) return context.Refuse("it has biases as well as a mask of pairs of tokens");
+  const int64_t length = context.FixedLength(), heads = scores.heads;
+  const auto scale = static_cast<float>(scores.scale);
+  Emitter::BiasTable table;
+  if (scores.pair_biases != nullptr) {
+    table = {*scores.pair_biases, length, 0};
+    const auto columns = static_cast<size_t>(length * length);
+    if (scores.biases != nullptr) {
+      const std::vector<float> added = BiasesWithin(*scores.biases, 0, heads, length);
+      for (size_t i = 0; i < table.biases.size(); ++i) {
+        const auto head = static_cast<int64_t>(i / columns), pair = static_cast<int64_t>(i % columns);
+        table.biases[i] += added[static_cast<size_t>(head * (2 * length + 1) + pair % length - pair / length + length)];
+      }
+    }
+    Exclude(table.biases, columns, [&](size_t i) { return i % static_cast<size_t>(length + 1) == 0; });
+    return context.out().BiasedAttention(scores.queries, scores.keys, values, heads, scale, table);
+  }
+  const auto reach = ReachOf(*scores.biases, length);
+  if (!reach) return context.Refuse("its biases go on changing with the distance, in sequences of any length");
+  table = {BiasesWithin(*scores.biases, 0, heads, *reach), 0, *reach};
+  Exclude(table.biases, static_cast<size_t>(2 * *reach + 1),
+          [&](size_t i) { return static_cast<int64_t>(i) == *reach; });
+  const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
+  if (same && std::isfinite(table.biases[0])) {  // nothing comes of it
+    return context.out().Attention(scores.queries, scores.keys, values, heads, scale);
+  }
+  return context.out().BiasedAttention(scores.queries, scores.keys, values, heads, scale, table);
+}
+
+}  // namespace swizzle::sequences
