@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a sparse encoder of a dense one: prunes it little by little while the dense model teaches it on unlabelled text.
 
-    distil.py CHECKPOINT OUT --sparsity=.9 [--vector=64] [--int8] [--texts=FILE]
+    distil.py CHECKPOINT OUT --sparsity=.9 [--sparsities=FILE] [--vector=64] [--int8] [--texts=FILE]
 
 CHECKPOINT is a folder of Sentence Transformers: config.json and model.safetensors of an encoder of BERT's kind,
 tokenizer.json, modules.json. OUT becomes one, too, which `swizzle-server --model=OUT,text=embedding` opens, with a page
@@ -17,6 +17,7 @@ import dataclasses
 import json
 import pathlib
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -94,9 +95,27 @@ def prepare_groups(args, checkpoint):
 def prepare(args):
     args.training.mkdir(parents=True, exist_ok=True)
     checkpoint = bert_checkpoint.read(args.checkpoint)
+    left_dense(args, checkpoint)
     prepare_texts(args)
     if args.vector > 1:
         prepare_groups(args, checkpoint)
+
+
+def left_dense(args, checkpoint):
+    """The weights that stay dense, by BERT's names, as args.advice says."""
+    if not args.sparsities:
+        return []
+    advised = {layer['name'].split('/')[0]: layer['advised_sparsity'] for layer in args.advice['layers']}
+    shares = {}
+    for name in (name for name in checkpoint.names if name.endswith('.weight') and checkpoint.tensors[name].ndim == 2):
+        module = re.sub(r'self\.(key|value)', 'self.query', name).removesuffix('.weight')  # one product makes all three
+        if module not in advised:
+            raise ValueError(f'{args.sparsities} says nothing of {module}; make it by swizzle-pack advise '
+                             f'{args.checkpoint} -o json')
+        shares[name] = advised[module]
+    if not any(shares.values()):
+        raise ValueError(f'{args.sparsities} leaves every layer dense: there is nothing to prune')
+    return [name for name, share in shares.items() if not share]
 
 
 def recipe_of(args, checkpoint, on_gpu):
@@ -107,6 +126,7 @@ def recipe_of(args, checkpoint, on_gpu):
     chosen.setdefault('rate', RATE * min(1.0, RATE_WIDTH / checkpoint.config['hidden_size']))
     chosen.setdefault('batch_tokens', 16384 if on_gpu else 2048)
     chosen['seconds'] = 0.0 if args.epochs else 60 * args.minutes
+    chosen['dense'] = left_dense(args, checkpoint)
     return distillation.Recipe(**chosen)
 
 
@@ -119,7 +139,7 @@ def pruner_maker(args):
     groups = np.load(args.training / 'groups.npz')
 
     def make(student, data, recipe):
-        weights = student.linear_weights()
+        weights = distillation.weights_to_prune(student, recipe)
         pattern = patterns.Pattern('shfl-bw', args.vector)
         return PatternPruner(pattern, weights.values(), [groups[name].astype(np.int64) for name in weights])
 
@@ -199,12 +219,23 @@ def finish(args):
     print(f'{args.out}: {args.out / bert_checkpoint.WEIGHTS}, {args.out / "README.md"}')
 
 
+def read_advice(parser, args):
+    try:
+        args.advice = json.loads(args.sparsities.read_text(encoding='utf-8'))
+        wanted = args.advice['wanted'] if args.advice['advice'] else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f'{args.sparsities} is not what swizzle-pack advise CHECKPOINT -o json prints: {error!r}')
+    args.sparsity = wanted if args.sparsity is None else args.sparsity
+
+
 def parse_args(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add('checkpoint', metavar='CHECKPOINT', type=pathlib.Path)
     add('out', metavar='OUT', type=pathlib.Path)
-    add('--sparsity', type=float, required=True, help='share of zeros in the linear layers, as .9')
+    add('--sparsity', type=float, help='share of zeros in the linear layers, as .9')
+    add('--sparsities', type=pathlib.Path, metavar='FILE',
+        help='what `swizzle-pack advise CHECKPOINT -o json` printed: leaves layers dense as it says, and has its sparsity')
     add('--vector', type=int, default=1, metavar='ROWS',
         help='zeros in vectors of so many rows, which GPUs multiply in half precision without the zeros; else anywhere')
     add('--int8', action='store_true', help='make the whole numbers of it, too, in OUT/int8')
@@ -230,6 +261,10 @@ def parse_args(arguments):
     add('--threads', type=int, default=0, help='to measure with; 0: all processors')
     add('--measure', action=argparse.BooleanOptionalAction, default=True, help='measure retrieval, size and speed')
     args = parser.parse_args(arguments)
+    if args.sparsities:
+        read_advice(parser, args)
+    if args.sparsity is None:
+        parser.error('name the share of zeros, as --sparsity=.9, or --sparsities=FILE')
     if not 0 < args.sparsity < 1:
         parser.error(f'--sparsity is {args.sparsity}; it must lie between 0 and 1, as .9')
     if args.vector < 1 or args.vector & (args.vector - 1):

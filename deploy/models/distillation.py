@@ -65,6 +65,7 @@ class Recipe:
     cosine_weight: float = 5.0
     seed: int = 1
     graphs: bool = True
+    dense: list = dataclasses.field(default_factory=list)  # weights that are not pruned, by name
 
 
 def autocast(device):
@@ -113,8 +114,12 @@ def input_scales(encoder, data, batches):
     return {name: (total / count).sqrt()[None] for name, total in sums.items()}
 
 
+def weights_to_prune(student, recipe):
+    return {name: weight for name, weight in student.linear_weights().items() if name not in recipe.dense}
+
+
 def make_pruner(student, data, recipe):
-    weights = student.linear_weights()
+    weights = weights_to_prune(student, recipe)
     scales = None
     if recipe.importance == 'inputs':
         train_index = data.train_index()
@@ -305,6 +310,7 @@ class Training:
 
 def require_same(file, kept, recipe):
     """Raises ValueError if what a file keeps is of another recipe."""
+    kept = dataclasses.asdict(Recipe()) | kept
     for name, value in dataclasses.asdict(recipe).items():
         if kept[name] != value:
             raise ValueError(f'{file} is of a training whose {name} is {kept[name]}, not {value}; go on with that, or '

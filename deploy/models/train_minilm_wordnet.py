@@ -61,7 +61,8 @@ def train(args):
 
     data = open_training_set(args)
     recipe = distillation.Recipe(
-        **{field.name: getattr(args, field.name) for field in dataclasses.fields(distillation.Recipe)})
+        **{field.name: getattr(args, field.name) for field in dataclasses.fields(distillation.Recipe)
+           if hasattr(args, field.name)})
     args.out.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     encoder, epochs = distillation.prune_and_distil(data, recipe)

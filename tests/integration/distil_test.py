@@ -120,6 +120,43 @@ def test_refuses_arguments(dense, tmp_path, capsys, change, message):
     assert message in capsys.readouterr().err
 
 
+def advise(checkpoint, file, *flags):
+    """What `swizzle-pack advise -o json` prints, in a file."""
+    command = [program('swizzle-pack'), 'advise', str(checkpoint), '--tuning-budget=0', '-o', 'json', *flags]
+    file.write_text(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+    return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize('name', ['bert', 'roberta', 'distilbert'])
+def test_advice_says_which_layers_stay_dense(name, tmp_path):
+    file = tmp_path / 'advice.json'
+    advice = advise(CHECKPOINTS / name, file, '--sparsity=.8')
+    for layer in advice['layers']:
+        layer['advised_sparsity'] = 0.0 if '1.attention.self' in layer['name'] else 0.8
+    file.write_text(json.dumps(advice))
+    given = [str(CHECKPOINTS / name), str(tmp_path / 'out'), f'--sparsities={file}', f'--pack={program("swizzle-pack")}']
+    args, checkpoint = distil.parse_args(given), bert_checkpoint.read(CHECKPOINTS / name)
+    assert args.sparsity == 0.8
+    assert sorted(distil.left_dense(args, checkpoint)) == [f'encoder.layer.1.attention.self.{part}.weight'
+                                                           for part in ('key', 'query', 'value')]
+    assert distil.parse_args([*given, '--sparsity=.7']).sparsity == 0.7
+    file.write_text(json.dumps({**advice, 'layers': advice['layers'][1:]}))
+    with pytest.raises(ValueError, match='says nothing of encoder.layer.0.attention.self.query; make it by'):
+        distil.left_dense(distil.parse_args(given), checkpoint)
+    file.write_text(json.dumps({**advice, 'layers': [layer | {'advised_sparsity': 0.0} for layer in advice['layers']]}))
+    with pytest.raises(ValueError, match='nothing to prune'):
+        distil.left_dense(distil.parse_args(given), checkpoint)
+
+
+def test_advice_has_to_be_advice(dense, tmp_path, capsys):
+    (tmp_path / 'no.json').write_text('{"layers": []}')
+    for flags, message in [([f'--sparsities={tmp_path / "no.json"}'], 'is not what swizzle-pack advise'),
+                           ([f'--sparsities={tmp_path / "none.json"}'], 'none.json'), ([], 'name the share of zeros')]:
+        with pytest.raises(SystemExit):
+            distil.parse_args([str(dense), str(tmp_path / 'out'), *flags])
+        assert message in capsys.readouterr().err
+
+
 def test_texts_are_tokenised_once(dense, tmp_path):
     run([SCRIPT, *arguments(dense, tmp_path / 'out', '--until=prepare')])
     arrays = np.load(tmp_path / 'out' / 'training' / 'texts.npz')
@@ -199,6 +236,20 @@ def test_what_it_makes_is_opened_as_a_text_model(dense, tmp_path, vector):
     in_whole_numbers = retrieval.swizzle(out / 'int8' / 'model.onnx', 1)(texts)
     assert np.sum(by_swizzle * in_whole_numbers, axis=1).min() > 0.98
     assert np.abs(by_swizzle - in_whole_numbers).max() > 0
+
+
+@needs_torch
+@pytest.mark.parametrize('vector', [1, 16])
+def test_layers_that_advice_leaves_stay_dense(dense, tmp_path, vector):
+    advice = advise(dense, tmp_path / 'advice.json', '--sparsity=.8')
+    for layer in advice['layers']:
+        layer['advised_sparsity'] = 0.0 if layer['name'].startswith('encoder.layer.0.output') else 0.8
+    (tmp_path / 'advice.json').write_text(json.dumps(advice))
+    out = tmp_path / 'made'
+    run([SCRIPT, *arguments(dense, out, f'--vector={vector}', f'--sparsities={tmp_path / "advice.json"}')])
+    shares = log_of(out)['layer_sparsity']
+    left = shares.pop('encoder.layer.0.output.dense.weight')
+    assert left < 0.01 and all(abs(share - 0.8) < 0.02 for share in shares.values())
 
 
 @needs_torch
