@@ -12,6 +12,7 @@ Swizzle's package is found in this project's build, or where it is installed; on
 """
 
 import argparse
+import datetime
 import importlib.util
 import json
 import pathlib
@@ -212,10 +213,10 @@ def main():
         known = retrieval_texts.fingerprint(tasks)
         results = compare(args.models, tasks, args.engines, args.threads,
                           lambda result: print(json.dumps(result), file=sys.stderr))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NotImplementedError) as error:
         sys.exit(f'retrieval: {error}')
     if args.output == 'json':
-        print(json.dumps({'texts': known, 'results': results}, indent=2))
+        print(json.dumps({'date': str(datetime.date.today()), 'texts': known, 'results': results}, indent=2))
         return
     of_debian = "Debian 12's" if known == retrieval_texts.DEBIAN_12 else "not Debian 12's, and not to be compared with these"
     print(f'{table(results)}\n\ntexts {known}, {of_debian}')

@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from conftest import SHIPPED
+from conftest import SHIPPED, program
 from python_module import needs_module
 
 sys.path.insert(0, str(SHIPPED))
@@ -135,6 +136,18 @@ def test_refuses_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit):
         retrieval.parse_args(arguments)
     assert message in capsys.readouterr().err
+
+
+@needs_module
+def test_a_model_that_takes_no_texts_is_named(tmp_path, packages, monkeypatch):
+    from tiny_encoder import write_encoder
+
+    write_encoder(tmp_path / 'tiny', WORDS)
+    packed = tmp_path / 'tiny' / 'model.swz'
+    subprocess.run([program('swizzle-pack'), 'pack', str(tmp_path / 'tiny'), str(packed)], check=True, capture_output=True)
+    monkeypatch.setattr(sys, 'argv', ['retrieval.py', str(packed), f'--packages={packages}', '--engines=swizzle'])
+    with pytest.raises(SystemExit, match='retrieval: .*model.swz: it was packed as one plan'):
+        retrieval.main()
 
 
 @needs_module
