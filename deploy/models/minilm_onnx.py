@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
 IR_VERSION = 8
+ACTIVATIONS = {'gelu': 'gelu', 'gelu_new': 'tanh_gelu', 'gelu_pytorch_tanh': 'tanh_gelu', 'relu': 'relu'}
 INPUTS = ('input_ids', 'attention_mask', 'token_type_ids')
 
 
@@ -104,17 +105,32 @@ class EncoderWriter(GraphWriter):
         product = self.node('Mul', x, shifted, name=f'{prefix}.gelu.product')
         return self.node('Mul', product, self.scalar('gelu.half', 0.5), name=f'{prefix}.gelu.output')
 
+    def tanh_gelu(self, x, prefix):
+        square = self.node('Mul', x, x, name=f'{prefix}.gelu.square')
+        scaled = self.node('Mul', square, self.scalar('gelu.cubic', 0.044715), name=f'{prefix}.gelu.scaled')
+        factor = self.node('Add', scaled, self.scalar('gelu.one', 1.0), name=f'{prefix}.gelu.factor')
+        sum_of_powers = self.node('Mul', x, factor, name=f'{prefix}.gelu.sum')
+        inner = self.node('Mul', sum_of_powers, self.scalar('gelu.root', np.sqrt(2 / np.pi)), name=f'{prefix}.gelu.inner')
+        shifted = self.node('Add', self.node('Tanh', inner, name=f'{prefix}.gelu.tanh'), 'gelu.one',
+                            name=f'{prefix}.gelu.shifted')
+        product = self.node('Mul', x, shifted, name=f'{prefix}.gelu.product')
+        return self.node('Mul', product, self.scalar('gelu.half', 0.5), name=f'{prefix}.gelu.output')
+
+    def relu(self, x, prefix):
+        return self.node('Relu', x, name=f'{prefix}.relu.output')
+
     def feed_forward(self, x, prefix):
-        inner = self.gelu(self.linear(x, f'{prefix}.intermediate.dense'), f'{prefix}.intermediate')
+        activation = getattr(self, ACTIVATIONS[self.config.get('hidden_act', 'gelu')])
+        inner = activation(self.linear(x, f'{prefix}.intermediate.dense'), f'{prefix}.intermediate')
         outer = self.node('Add', self.linear(inner, f'{prefix}.output.dense'), x, name=f'{prefix}.output.residual')
         return self.layer_norm(outer, f'{prefix}.output.LayerNorm')
 
 
 def make_model(tensors, config):
     """Returns the model; raises ValueError for a config.json that says something else than this file writes."""
-    for key, expected in (('model_type', 'bert'), ('hidden_act', 'gelu'), ('position_embedding_type', 'absolute')):
-        if config.get(key, expected) != expected:
-            raise ValueError(f'config.json: {key} is {config[key]!r}; only {expected!r} can be written')
+    for key, known in (('model_type', ('bert',)), ('hidden_act', ACTIVATIONS), ('position_embedding_type', ('absolute',))):
+        if config.get(key, next(iter(known))) not in known:
+            raise ValueError(f'config.json: {key} is {config[key]!r}; only {", ".join(known)} can be written')
     writer = EncoderWriter(tensors, config)
     x, mask = writer.embeddings(), writer.additive_mask()
     for layer in range(config['num_hidden_layers']):

@@ -13,8 +13,6 @@ import subprocess
 import tempfile
 
 import numpy as np
-import onnx
-import onnx.numpy_helper
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +71,8 @@ def groups_of(kept, rows):
 
 def matrices(file):
     """Returns what swizzle-pack prune would prune in an ONNX model, as [outputs, columns], by name."""
+    import onnx.numpy_helper
+
     model = onnx.load(str(file))
     tensors = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     found = {}
@@ -97,19 +97,19 @@ def pruned(pack, model, output, pattern, sparsity, names):
                           capture_output=True, text=True).stdout
 
 
-def shuffled_groups(pack, model, names):
-    """Returns the rows that Shfl-BW's search puts together: {(pattern, sparsity, weight's name): int64 [outputs]}."""
-    found = {}
+def shuffled_groups_of(pack, model, pattern, sparsity, names):
+    """Returns the rows that Shfl-BW's search puts together: {weight's name: int64 [outputs]}."""
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder) / 'pruned.onnx'
-        for name, sparsity in combinations():
-            if PATTERNS[name].method != 'shfl-bw':
-                continue
-            pruned(pack, model, output, PATTERNS[name], sparsity, names)
-            for weight, matrix in matrices(output).items():
-                if weight in names:
-                    found[name, sparsity, weight] = groups_of(matrix != 0, PATTERNS[name].rows)
-    return found
+        pruned(pack, model, output, pattern, sparsity, names)
+        return {weight: groups_of(matrix != 0, pattern.rows) for weight, matrix in matrices(output).items()
+                if weight in names}
+
+
+def shuffled_groups(pack, model, names):
+    """The same of all patterns: {(pattern, sparsity, weight's name): int64 [outputs]}."""
+    return {(name, sparsity, weight): rows for name, sparsity in combinations() if PATTERNS[name].method == 'shfl-bw'
+            for weight, rows in shuffled_groups_of(pack, model, PATTERNS[name], sparsity, names).items()}
 
 
 def cells_of(pattern, shape, groups=None):

@@ -91,6 +91,15 @@ class Schedule:
         self.warmup_steps = prune_every if seconds else max(1, round(warmup * total))
         self.step, self.started, self.pruned = 0, None, False
 
+    def state(self):
+        """What `restore` takes up again."""
+        elapsed = None if self.started is None else time.perf_counter() - self.started
+        return {'step': self.step, 'elapsed': elapsed, 'pruned': self.pruned}
+
+    def restore(self, state):
+        self.step, self.pruned = state['step'], state['pruned']
+        self.started = None if state['elapsed'] is None else time.perf_counter() - state['elapsed']
+
     def progress(self):
         """From 0 to 1."""
         if not self.seconds:

@@ -50,23 +50,27 @@ def open_training_set(args):
 
     torch.backends.cuda.matmul.allow_tf32 = False
     name = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    return minilm_distil, minilm_distil.TrainingSet(args.data, torch.device(name), args.limit)
+    return minilm_distil.TrainingSet(args.data, torch.device(name), args.limit)
 
 
 def train(args):
-    minilm_distil, data = open_training_set(args)
     import torch
 
-    recipe = minilm_distil.Recipe(
-        **{field.name: getattr(args, field.name) for field in dataclasses.fields(minilm_distil.Recipe)})
+    import distillation
+    import minilm_distil
+
+    data = open_training_set(args)
+    recipe = distillation.Recipe(
+        **{field.name: getattr(args, field.name) for field in dataclasses.fields(distillation.Recipe)
+           if hasattr(args, field.name)})
     args.out.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    encoder, epochs = minilm_distil.prune_and_distil(data, recipe)
+    encoder, epochs = distillation.prune_and_distil(data, recipe)
     seconds = time.perf_counter() - started
-    tensors = minilm_distil.as_half(encoder)
-    layers, sparsity = minilm_distil.layer_sparsity(tensors)
+    tensors = distillation.as_half(encoder)
+    layers, sparsity = distillation.layer_sparsity(tensors)
     result = minilm_distil.compare(encoder, data)
-    minilm_distil.save(args.out / f'{args.name}.safetensors', tensors)
+    distillation.save(args.out / f'{args.name}.safetensors', tensors)
     log = {
         'recipe': dataclasses.asdict(recipe),
         'results': result | {'sparsity': round(sparsity, 5)},
@@ -82,12 +86,14 @@ def train(args):
 
 
 def evaluate(args):
-    minilm_distil, data = open_training_set(args)
-    import minilm_encoder
+    import bert_encoder
+    import minilm_distil
     import sparse_bitmask
 
+    data = open_training_set(args)
+
     tensors = sparse_bitmask.load(args.sparse)
-    encoder = minilm_encoder.Encoder(tensors).to(data.device).eval().requires_grad_(False)
+    encoder = bert_encoder.Encoder(tensors, minilm_distil.CONFIG).to(data.device).eval().requires_grad_(False)
     print(json.dumps(minilm_distil.compare(encoder, data)))
 
 

@@ -43,12 +43,12 @@ def chosen(args):
 
 
 def write_dense_minilm(folder, path):
+    import bert_checkpoint
     import minilm_files
     import minilm_onnx
 
-    source = minilm_files.dense_model(folder)
-    tensors = {name: tensor for name, tensor in minilm_files.load_dense(source).items() if tensor.dtype == np.float32}
-    minilm_onnx.write(path, tensors, json.loads((source / 'config.json').read_text(encoding='utf-8')))
+    checkpoint = bert_checkpoint.read(minilm_files.dense_model(folder))
+    minilm_onnx.write(path, checkpoint.tensors, checkpoint.config)
 
 
 def groups(args):
@@ -136,26 +136,27 @@ def fashion(args):
 
 
 def minilm(args):
+    import distillation
     import minilm_distil
     from pattern_pruning import PatternPruner
 
     device, wanted, archive = open_device(args), chosen(args), np.load(args.groups)
     data = minilm_distil.TrainingSet(args.data, device, args.limit)
-    recipe = recipe_of(minilm_distil.Recipe, args)
+    recipe = recipe_of(distillation.Recipe, args)
     teacher = data.dense()
     students = [copy.deepcopy(teacher).train().requires_grad_(True) for _ in wanted]
     pruners = [PatternPruner(patterns.PATTERNS[combination[0]], weights.values(),
                              groups_for(archive, 'minilm', combination, weights))
                for combination, weights in zip(wanted, (student.linear_weights() for student in students))]
     started = time.perf_counter()
-    epochs = minilm_distil.distil_together(data, recipe, teacher, students, pruners, [goal for _, goal in wanted])
+    epochs = distillation.Training(data, recipe, teacher, students, pruners, [goal for _, goal in wanted]).run()
     seconds = round(time.perf_counter() - started, 1)
     dense = minilm_distil.embed(teacher, data)
     for i, (combination, student) in enumerate(zip(wanted, students)):
-        tensors = minilm_distil.as_half(student)
-        layers, sparsity = minilm_distil.layer_sparsity(tensors)
+        tensors = distillation.as_half(student)
+        layers, sparsity = distillation.layer_sparsity(tensors)
         name = args.name or f'minilm_{slug(*combination)}'
-        minilm_distil.save(args.out / f'{name}.safetensors', tensors)
+        distillation.save(args.out / f'{name}.safetensors', tensors)
         log = {'model': 'MiniLM-L6, pruned on the glosses of WordNet 3.0', 'pattern': combination[0],
                'recipe': {**dataclasses.asdict(recipe), 'sparsity': combination[1]},
                'results': minilm_distil.compare(student, data, dense) | {'sparsity': round(sparsity, 5)},

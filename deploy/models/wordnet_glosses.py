@@ -17,12 +17,11 @@ MAX_TOKENS = 128
 HELD_OUT_OF = 10
 
 
-def read(folder):
-    """Returns (glosses, classes int64 [n]) in the order of the files.
+def synsets(folder):
+    """Yields (terms, class, gloss) of each synset in the order of the files: terms are what it calls the thing.
 
     Raises FileNotFoundError with the remedy if WordNet is not there.
     """
-    glosses, classes = [], []
     for name in FILES:
         path = pathlib.Path(folder) / name
         if not path.is_file():
@@ -31,15 +30,22 @@ def read(folder):
         for line in path.read_text(encoding='utf-8').splitlines():
             if not line.startswith(' '):  # the licence at the head of each file is indented
                 synset, gloss = line.split('|', 1)
-                classes.append(int(synset.split()[1]))
-                glosses.append(gloss.strip())
-    return glosses, np.array(classes, np.int64)
+                fields = synset.split()
+                words = fields[4:4 + 2 * int(fields[3], 16):2]  # an adjective may end in a marker: afraid(p)
+                terms = [word.split('(')[0].replace('_', ' ') for word in words]
+                yield terms, int(fields[1]), gloss.strip()
 
 
-def held_out(glosses):
-    """Returns which glosses are held out: bool [n]."""
-    digests = (hashlib.sha256(gloss.encode()).digest() for gloss in glosses)
-    return np.array([int.from_bytes(digest[:8], 'big') % HELD_OUT_OF == 0 for digest in digests])
+def read(folder):
+    """Returns (glosses, classes int64 [n]) of all synsets; raises what they do."""
+    _, classes, glosses = zip(*synsets(folder))
+    return list(glosses), np.array(classes, np.int64)
+
+
+def held_out(texts, one_in=HELD_OUT_OF):
+    """Returns which texts are held out, one in so many: bool [n]."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return np.array([int.from_bytes(digest[:8], 'big') % one_in == 0 for digest in digests])
 
 
 def tokenise(glosses, tokenizer_file):

@@ -53,6 +53,25 @@ struct InspectCommand {
   bool schedule = false;               // print each step of a model that runs in regions, too
 };
 
+// Prints what zeros would bring: the latency of `model` on this machine at sparsities of 50 to 95 %, layer by layer, by
+// measured kernels, and which layers to leave as they are.
+struct AdviseCommand {
+  std::filesystem::path model;
+  bool json = false;
+  int threads = 0;  // as of InspectCommand, like what follows
+  std::string device = "cpu";
+  Precision precision = Precision::kFloat32;
+  int64_t max_batch = 64;
+  absl::Duration tuning_budget = absl::Seconds(15);  // at each sparsity
+  std::filesystem::path tuning_cache;
+  std::filesystem::path page;
+  std::optional<PruneMethod> method;  // none: magnitudes, or, on a GPU in half precision, vectors of rows
+  int64_t vector_rows = 64;
+  GroupLimit limit = {};
+  double sparsity = 0.9;          // of the layers that are not to be left as they are
+  std::vector<std::string> skip;  // patterns of layer or initializer names
+};
+
 // Writes `model` with the least weights of each layer zeroed: ONNX as ONNX, or packed where `output` ends in .swz,
 // as it must for a packed model or a checkpoint.
 struct PruneCommand {
@@ -129,10 +148,11 @@ struct Inspection {
 // to, in place of the command's file; null: there is none.
 StatusOr<Inspection> Inspect(const InspectCommand& command, bool with_page, TuningCache* known, Terminal& terminal);
 
-using Command = std::variant<InspectCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand, RunCommand,
-                             TokenizeCommand>;
+using Command = std::variant<InspectCommand, AdviseCommand, PruneCommand, QuantizeCommand, PackCommand, ValidateCommand,
+                             RunCommand, TokenizeCommand>;
 
 StatusOr<Outcome> Execute(const InspectCommand& command, Terminal& terminal);
+StatusOr<Outcome> Execute(const AdviseCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const QuantizeCommand& command, Terminal& terminal);
 StatusOr<Outcome> Execute(const PackCommand& command, Terminal& terminal);

@@ -31,6 +31,7 @@ class Flags {
     app_.set_version_flag("--version", "swizzle-pack " SWIZZLE_VERSION);
     app_.get_formatter()->column_width(34);
     AddInspect();
+    AddAdvise();
     AddPrune();
     AddQuantize();
     AddPack();
@@ -69,6 +70,38 @@ class Flags {
         ->check([](const std::string& text) { return std::string(ParseDevice(text).status().message()); }, "", "");
   }
 
+  // Where and with what inspect and advise measure.
+  template <typename MeasuringCommand>
+  void AddMeasuring(CLI::App* app, MeasuringCommand& command, const char* budget) {
+    AddThreads(app, command.threads);
+    AddDevice(app, command.device, "Where to measure");
+    app->add_option("--precision", precision_,
+                    "What activations are stored in, FP32 unless it is said, as servers have it: " + PrecisionNames())
+        ->type_name("PRECISION")
+        ->check(CheckPrecision);
+    app->add_option("--max-batch", command.max_batch, "Largest batch to plan for, where the model leaves it free")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(int64_t{1}, kMaxBatch).description(""));
+    app->add_option("--tuning-budget", tuning_seconds_, budget)
+        ->type_name("SECONDS")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
+    app->add_option("--tuning-cache", command.tuning_cache, "Take known times from this file, and add new ones to it")
+        ->type_name("FILE");
+  }
+
+  static void AddReport(CLI::App* app, std::filesystem::path& page, const char* help) {
+    app->add_option("--report", page, help)->type_name("FILE.html")->check(CheckPageEnding);
+  }
+
+  static void AddSkip(CLI::App* app, std::vector<std::string>& skip, const char* help) {
+    app->add_option("--skip", skip, help)
+        ->type_name("PATTERN")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+
   bool json() const { return format_ == "json"; }
 
   void AddInspect() {
@@ -77,32 +110,14 @@ class Flags {
     app->footer("Example: swizzle-pack inspect model.onnx --threads=1 -o json > model.json");
     AddModel(app, "MODEL", inspect_.model, "The model");
     AddFormat(app);
-    AddThreads(app, inspect_.threads);
-    AddDevice(app, inspect_.device, "Where to measure");
-    app->add_option("--precision", precision_,
-                    "What activations are stored in, FP32 unless it is said, as servers have it: " + PrecisionNames())
-        ->type_name("PRECISION")
-        ->check(CheckPrecision);
-    app->add_option("--max-batch", inspect_.max_batch, "Largest batch to plan for, where the model leaves it free")
-        ->type_name("N")
-        ->capture_default_str()
-        ->check(CLI::Range(int64_t{1}, kMaxBatch).description(""));
-    app->add_option("--tuning-budget", tuning_seconds_,
-                    "Seconds that measuring may take in all; 0: nothing is measured")
-        ->type_name("SECONDS")
-        ->capture_default_str()
-        ->check(CLI::Range(0.0, kMaxTuningSeconds).description(""));
+    AddMeasuring(app, inspect_, "Seconds that measuring may take in all; 0: nothing is measured");
     app->add_option("--weight-budget", inspect_.weight_budget,
                     "Memory for packed weights, as a multiple of what they take once each; more than 1 lets small and "
                     "large batches run on kernels that read them in different forms; 0: 1.25 on a GPU, 1 on a CPU")
         ->type_name("FACTOR")
         ->capture_default_str()
         ->check((CLI::Range(1.0, kMostWeightBudget) | CLI::IsMember({"0"})).description(""));
-    app->add_option("--tuning-cache", inspect_.tuning_cache, "Take known times from this file, and add new ones to it")
-        ->type_name("FILE");
-    app->add_option("--report", inspect_.page, "Write a page with plots and pictures of the weights to this file, too")
-        ->type_name("FILE.html")
-        ->check(CheckPageEnding);
+    AddReport(app, inspect_.page, "Write a page with plots and pictures of the weights to this file, too");
     app->add_option("--calibration", inspect_.calibration,
                     "An .npz file with an array for every input, or a folder of .npy files: what share of sparse "
                     "layers' inputs is zero, and, on a GPU, from which share on skipping these wins; without it, as "
@@ -116,6 +131,37 @@ class Flags {
       inspect_.precision = *PrecisionFromName(precision_);
       inspect_.tuning_budget = absl::Seconds(tuning_seconds_);
       command_ = inspect_;
+    });
+  }
+
+  void AddAdvise() {
+    CLI::App* app = app_.add_subcommand(
+        "advise",
+        "Per layer: what zeros would bring on this machine, from 50 to 95 %, and whether to prune it at all.");
+    app->footer(
+        "Each layer is pruned in one shot and its kernels are measured, layers of one shape once. A layer that gains\n"
+        "less than a tenth of its time is better left as it is, and so is one whose gain is less than a tenth of what\n"
+        "a layer gains on average. On a GPU in FP16 or BF16 the method is vector-wise unless another is named.\n"
+        "Example: swizzle-pack advise model.onnx --sparsity=0.8 --report=advice.html");
+    AddModel(app, "MODEL", advise_.model, "The model, before it is pruned");
+    AddFormat(app);
+    app->add_option("--sparsity", advise_.sparsity, "Part of zeros that the advice is for, .5 to .99")
+        ->type_name("S")
+        ->capture_default_str()
+        ->check(CLI::Range(0.5, 0.99).description(""));
+    AddPruneMethod(app);
+    AddSkip(app, advise_.skip, "Take matching layers as they are; may be repeated");
+    AddMeasuring(app, advise_, "Seconds that measuring may take at each sparsity; 0: times are estimates");
+    AddReport(app, advise_.page, "Write a page with plots to this file, too");
+    app->callback([this, app] {
+      TakePruneMethod(*app);
+      if (app->count("--method") > 0) advise_.method = prune_.method;
+      advise_.vector_rows = prune_.vector_rows;
+      advise_.limit = prune_.limit;
+      advise_.json = json();
+      advise_.precision = *PrecisionFromName(precision_);
+      advise_.tuning_budget = absl::Seconds(tuning_seconds_);
+      command_ = advise_;
     });
   }
 
@@ -140,10 +186,7 @@ class Flags {
         ->type_name("S")
         ->required()
         ->check(CheckPart);
-    app->add_option("--skip", prune_.skip, "Leave matching layers as they are; may be repeated")
-        ->type_name("PATTERN")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddSkip(app, prune_.skip, "Leave matching layers as they are; may be repeated");
     app->add_option(
            "--scores", prune_.scores,
            "Go by these scores instead of magnitudes: an .npz file with an array for each weight, by the name of "
@@ -154,11 +197,15 @@ class Flags {
                     "outputs on them come out as before, by least squares. The more rows, the better; some hundreds do")
         ->type_name("FILE.npz");
     app->callback([this, app] {
-      prune_.limit = *GroupLimitFromText(pattern_);
-      prune_.method = PruneMethodFromName(method_).value_or(PruneMethod::kMagnitude);
-      CheckFlagsOfMethod(*app);
+      TakePruneMethod(*app);
       command_ = prune_;
     });
+  }
+
+  void TakePruneMethod(const CLI::App& app) {
+    prune_.limit = *GroupLimitFromText(pattern_);
+    prune_.method = PruneMethodFromName(method_).value_or(PruneMethod::kMagnitude);
+    CheckFlagsOfMethod(app);
   }
 
   // A flag of other methods would do nothing: most likely --method was forgotten.
@@ -222,10 +269,7 @@ class Flags {
         ->type_name("OBSERVER")
         ->capture_default_str()
         ->check(CLI::IsMember(ObserverNames()).description(""));
-    app->add_option("--skip", quantize_.skip, "Leave matching layers in FP32; may be repeated")
-        ->type_name("PATTERN")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    AddSkip(app, quantize_.skip, "Leave matching layers in FP32; may be repeated");
     AddThreads(app, quantize_.threads);
     app->callback([this] {
       quantize_.observer = *ObserverFromName(observer_);
@@ -342,7 +386,8 @@ class Flags {
   std::string pattern_ = "2:4";
   double tuning_seconds_ = absl::ToDoubleSeconds(InspectCommand().tuning_budget);
   InspectCommand inspect_;
-  PruneCommand prune_;
+  AdviseCommand advise_;
+  PruneCommand prune_;  // and the method of advise
   QuantizeCommand quantize_;
   PackCommand pack_;
   ValidateCommand validate_;

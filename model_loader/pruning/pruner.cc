@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "kernels/format/shfl_bw.h"
@@ -23,6 +25,11 @@ constexpr PruneMethodRow kMethods[] = {
 };
 
 int64_t CountZeros(std::span<const float> weights) { return std::count(weights.begin(), weights.end(), 0.0f); }
+
+double SumOfSquares(std::span<const float> weights) {
+  return std::transform_reduce(weights.begin(), weights.end(), 0.0, std::plus<>(),
+                               [](double weight) { return weight * weight; });
+}
 
 // A row-major matrix's columns as rows.
 std::vector<float> Turned(std::span<const float> values, int64_t rows, int64_t cols) {
@@ -107,6 +114,8 @@ void Pruner::PruneMatrix(const WeightView& weights, PruneRecord& record) const {
   };
   PruneBy(options_.method, weights);
   record.kept = share(weights.values);
+  const double squares = SumOfSquares(before);
+  record.removed_squares = squares == 0 ? 0.0 : 1.0 - SumOfSquares(weights.values) / squares;
   if (options_.method == PruneMethod::kMagnitude && !options_.scores) return;
   record.kept_by_magnitude = kept_by(PruneMethod::kMagnitude);
   record.kept_by_vectors = kept_by(PruneMethod::kVectorWise);
@@ -120,6 +129,20 @@ void Pruner::PruneMatrix(WeightView weights, const Calibration* calibration, Pru
   if (weights.scores.empty()) weights.scores = saliencies = Saliencies(weights, calibration->moments);
   PruneMatrix(weights, record);
   record.errors = Compensate(weights, original, calibration->moments, calibration->parallel);
+}
+
+void Pruner::TakeAlikeZeros(const LayerWeight& layer, std::span<const float> before, std::span<float> weights) {
+  const std::string key = Concat(ShapeText(layer.shape), layer.outputs_last ? " outputs last, " : ", ", layer.taps);
+  const auto [found, is_first] = zeros_by_shape_.try_emplace(key);
+  std::vector<bool>& zeros = found->second;
+  if (is_first) {
+    for (const float weight : weights) zeros.push_back(weight == 0.0f);
+    return;
+  }
+  constexpr float kInPlaceOfZero = 1e-3f;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = zeros[i] ? 0.0f : before[i] == 0.0f ? kInPlaceOfZero : before[i];
+  }
 }
 
 void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Calibration* calibration) {
@@ -144,6 +167,8 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
     if (!read.ok()) return;
     scores = *std::move(read);
   }
+  const bool alike = options_.alike_zeros && !record.skipped;
+  const std::vector<float> before(weights.begin(), alike ? weights.end() : weights.begin());
   if (!record.skipped && outputs > 0) {
     const int64_t inputs = elements / outputs;
     if (layer.outputs_last) {
@@ -156,6 +181,7 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
     }
   }
   record.zeros_after = CountZeros(weights);
+  if (alike) TakeAlikeZeros(layer, before, weights);
   records_.push_back(std::move(record));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,9 @@ struct PruneOptions {
   double sparsity = 0.0;               // of each layer, 0 to 1; by kNOfM at least what the limit says
   std::vector<std::string> skip = {};  // patterns of names, with * ? and [ ] as in a shell; * also matches a slash
   std::optional<ScoreFile> scores = std::nullopt;  // in place of magnitudes
+  // For who measures: a layer whose weight has the shape of an earlier one's gets its zeros where that one has them, so
+  // that both are one problem. Records are as without.
+  bool alike_zeros = false;
   // Called before each layer that is pruned; an error is the pruner's status.
   std::function<Status(const std::string& layer)> progress = nullptr;
 };
@@ -78,6 +82,7 @@ struct PruneRecord {
   // Share of the magnitudes that is left, and, except by magnitude alone, what other methods would have left: by
   // magnitude the most that any could, the others by the same scores.
   double kept = 1.0;
+  double removed_squares = 0.0;  // share of the weights' squares that is gone: of their squared Frobenius norm
   double kept_by_magnitude = 1.0, kept_by_vectors = 1.0, kept_by_blocks = 1.0;
   std::optional<OutputErrors> errors = std::nullopt;  // with calibration
 };
@@ -120,12 +125,15 @@ class Pruner {
   void PruneBy(PruneMethod method, const WeightView& weights) const;
   void PruneMatrix(const WeightView& weights, PruneRecord& record) const;
   void PruneMatrix(WeightView weights, const Calibration* calibration, PruneRecord& record) const;
+  // Zeros of `weights`, which were `before`, where those of the first weight of this shape are.
+  void TakeAlikeZeros(const LayerWeight& layer, std::span<const float> before, std::span<float> weights);
 
   PruneOptions options_;
   double sparsity_;  // with what the method itself asks for
   Status status_;
   std::vector<bool> skip_matched_;  // by pattern
   std::vector<PruneRecord> records_;
+  std::map<std::string, std::vector<bool>> zeros_by_shape_;
 };
 
 // Prunes the convolutions (linear layers among them) of a network, and gives their weights the format that suits them

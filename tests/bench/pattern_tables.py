@@ -1,4 +1,5 @@
-"""Tables of networks that were trained to patterns of zeros, of what deploy/models/pattern_accuracy.py kept."""
+"""Tables of networks that were trained to patterns of zeros, of what deploy/models/pattern_accuracy.py and retrieval.py
+kept."""
 
 import statistics
 
@@ -52,3 +53,29 @@ def longer_table():
     columns = [f'{TRAINED[net]}, {round(statistics.fmean(of[net]["epochs"]))} epochs'
                for net in nets for of in (before, figures)]
     return table('80 % zeros', *columns, rows=rows)
+
+
+# The folders that retrieval.py was given: zeros, and how they came about.
+ENCODERS = {'all-MiniLM-L6-v2': ('none', 'dense'),
+            'minilm80': ('80 %', '`distil.py --sparsity=.8`'),
+            'minilm90': ('90 %', '`distil.py --sparsity=.9`'),
+            'minilm90/int8/model.onnx': ('90 %', 'the same, INT8'),
+            'minilm90-v64': ('90 %', '`distil.py --sparsity=.9 --vector=64`'),
+            'minilm_wordnet90': ('90 %', 'the one in this folder, taught on WordNet alone'),
+            'pruned80/model.onnx': ('80 %', '`swizzle-pack prune`: one shot, no training'),
+            'pruned90/model.onnx': ('90 %', '`swizzle-pack prune`: one shot, no training')}
+
+
+def retrieval_table():
+    """What encoders made of MiniLM still find."""
+    figures = kept('retrieval.json')
+    dense = figures['results'][0]['figures']['mean']['ndcg']
+    rows = []
+    for result in figures['results']:
+        found = result['figures']
+        rows.append((*ENCODERS[result['model']], *(f'{found[task]["ndcg"]:.2f} %' for task in found),
+                     f'{found["mean"]["recall"]:.2f} %', f'{found["mean"]["ndcg"] / dense:.1%}'.replace('%', ' %')))
+    tasks = [f'nDCG@10, {task}' for task in figures['results'][0]['figures']]
+    return table('zeros', 'made by', *tasks, 'recall@10, mean', 'of dense nDCG@10', rows=rows) + note(
+        f'{figures["date"]}, `retrieval.py --engines=swizzle -o json`, texts {figures["texts"]}; trained on one NVIDIA H200 '
+        'for eight minutes, three of them side by side (`--minutes=8 --batch-tokens=16384`), seed 1.')

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
 from any_graph_tables import any_graph_gpu_batch_table, any_graph_gpu_table, any_graph_int8_table  # noqa: E402
-from pattern_tables import gaps_table, longer_table, patterns_table  # noqa: E402
+from pattern_tables import gaps_table, longer_table, patterns_table, retrieval_table  # noqa: E402
 from scale_out_tables import scale_out_table  # noqa: E402
 from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
 
@@ -377,6 +377,7 @@ PAGES = {
     'model_loader/pack/README.md': {'one shot': one_shot_table},
     'deploy/models/PATTERNS.md': {'patterns': patterns_table, 'pattern gaps': gaps_table,
                                   'longer trainings': longer_table},
+    'deploy/models/DISTIL.md': {'retrieval': retrieval_table},
     'deploy/README.md': {'scale out': scale_out_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table, 'quantized': any_graph_int8_table},

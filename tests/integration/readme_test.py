@@ -70,7 +70,7 @@ class Clone:
         binaries.mkdir(parents=True)
         for name in ('deploy', 'tests', 'client'):
             (folder / name).symlink_to(ROOT / name)
-        quick = 'test "$1" != inspect || set -- "$@" --tuning-budget=0'
+        quick = 'test "$1" != inspect -a "$1" != advise || set -- "$@" --tuning-budget=0'
         script(binaries / 'swizzle-pack', f'{quick}\nexec {program("swizzle-pack")} "$@"')
         free = f'--grpc-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --port-file={self.ports} --tuning-budget=0'
         script(binaries / 'swizzle-server', f'echo $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')

@@ -1,4 +1,4 @@
-"""The page that `swizzle-pack inspect --report` writes, for shipped, drawn and hostile models."""
+"""The pages that `inspect --report` and `advise --report` write, for shipped, drawn and hostile models."""
 
 import html.parser
 import json
@@ -49,10 +49,10 @@ class Page(html.parser.HTMLParser):
         return json.loads(self.scripts[0])
 
 
-def inspect(model, directory, *flags):
+def inspect(model, directory, *flags, command='inspect'):
     """(the page's text, what was printed)"""
     file = directory / 'report.html'
-    command = [program('swizzle-pack'), 'inspect', str(model), '--tuning-budget=0', f'--report={file}', *flags]
+    command = [program('swizzle-pack'), command, str(model), '--tuning-budget=0', f'--report={file}', *flags]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     assert result.returncode == 0, result.stderr
     return file.read_text(encoding='ascii', errors='surrogateescape'), result.stdout
@@ -165,6 +165,15 @@ def test_fallback_model(tmp_path):
     assert 'interpreter' in printed
 
 
+def test_advice(tmp_path):
+    draw_model(tmp_path / 'hostile.onnx', HOSTILE)
+    text, printed = inspect(tmp_path / 'hostile.onnx', tmp_path, '-o', 'json', command='advise')
+    data = assert_self_contained(text).data
+    assert data == json.loads(printed) and data['advice']
+    assert {layer['name'] for layer in data['layers']} & set(HOSTILE)
+    assert all(len(layer['at']) == len(data['sparsities']) for layer in data['layers'])
+
+
 def test_page_must_end_in_html(tmp_path):
     model = tmp_path / 'model.onnx'
     draw_model(model)
@@ -191,6 +200,18 @@ def test_browser_draws_it(tmp_path):
     assert page.attributes.count(('role', 'option')) == len(data['layers'])
     assert page.attributes.count(('aria-selected', 'true')) == 1
     assert page.tags.count('canvas') in (1, 2)
+    assert page.tags.count('script') == 2 and 'img' not in page.tags and 'b' not in page.tags
+
+
+@pytest.mark.skipif(shutil.which('chromium') is None, reason='Chromium is not installed')
+def test_browser_draws_advice(tmp_path):
+    draw_model(tmp_path / 'hostile.onnx', HOSTILE)
+    inspect(tmp_path / 'hostile.onnx', tmp_path, command='advise')
+    page = Page(browser_dom(tmp_path / 'report.html', tmp_path))
+    data = page.data
+    assert page.attributes.count(('class', 'advice-total')) == len(data['measured_batches'])
+    assert page.tags.count('tr') == 1 + len(data['layers'])
+    assert page.tags.count('circle') >= len(data['layers']) * len(data['sparsities'])
     assert page.tags.count('script') == 2 and 'img' not in page.tags and 'b' not in page.tags
 
 

@@ -196,5 +196,6 @@ function showPlan() {
 }
 
 showHeader();
-if (report.fallback) showFallback();
+if (report.advice) showAdvice();
+else if (report.fallback) showFallback();
 else showPlan();

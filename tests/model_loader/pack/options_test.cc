@@ -48,6 +48,27 @@ TEST(Options, InspectHasDefaultsAndFlags) {
   EXPECT_EQ(full.page, "page.html");
 }
 
+TEST(Options, AdviseHasTheMethodsOfPruneAndTheMeasurementsOfInspect) {
+  const auto plain = ParseAs<AdviseCommand>({"advise", "m.onnx"});
+  EXPECT_EQ(plain.sparsity, 0.9);
+  EXPECT_FALSE(plain.method) << "so that it goes by the device";
+  EXPECT_EQ(plain.tuning_budget, absl::Seconds(15));
+  const auto full =
+      ParseAs<AdviseCommand>({"advise", "m.onnx", "-o", "json", "--sparsity=0.8", "--method=block", "--vector=32",
+                              "--skip=stem*", "--threads=1", "--max-batch=8", "--tuning-budget=2",
+                              "--tuning-cache=times", "--report=a.html", "--precision=BF16"});
+  EXPECT_TRUE(full.json);
+  EXPECT_EQ(full.sparsity, 0.8);
+  EXPECT_EQ(full.method, PruneMethod::kBlock);
+  EXPECT_EQ(full.vector_rows, 32);
+  EXPECT_THAT(full.skip, ElementsAre("stem*"));
+  EXPECT_EQ(full.max_batch, 8);
+  EXPECT_EQ(full.tuning_budget, absl::Seconds(2));
+  EXPECT_EQ(full.tuning_cache, "times");
+  EXPECT_EQ(full.page, "a.html");
+  EXPECT_EQ(full.precision, Precision::kBFloat16);
+}
+
 TEST(Options, PackTakesEveryFormatOfSparseWeights) {
   size_t taken = 0;
   for (const FormatRow& row : FormatRows()) {
@@ -124,7 +145,7 @@ TEST(Options, PackValidateAndRun) {
 }
 
 TEST(Options, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"inspect", "prune", "quantize", "pack", "validate", "run", "tokenize"}) {
+  for (const char* command : {"inspect", "advise", "prune", "quantize", "pack", "validate", "run", "tokenize"}) {
     const CommandLine line = Parse({command, "--help"});
     EXPECT_FALSE(line.command);
     EXPECT_EQ(line.outcome, Outcome::kOk);
@@ -142,9 +163,9 @@ TEST(Options, ThePageOfFlagsIsWhatHelpSays) {
     return Parse(words).text;
   };
   if (!IsReadable(help({"--help"}))) GTEST_SKIP() << "this CLI11 lays help out otherwise";
-  ExpectPage(
-      "model_loader/pack/FLAGS.md",
-      CommandPage("swizzle-pack", {"inspect", "prune", "quantize", "pack", "validate", "run", "tokenize"}, help));
+  ExpectPage("model_loader/pack/FLAGS.md",
+             CommandPage("swizzle-pack",
+                         {"inspect", "advise", "prune", "quantize", "pack", "validate", "run", "tokenize"}, help));
 }
 
 TEST(Options, MistakesAreOneLine) {

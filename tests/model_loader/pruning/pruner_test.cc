@@ -34,6 +34,19 @@ TEST(Pruner, SkipsByAnyNameAndRecordsIt) {
   EXPECT_TRUE(pruner.CheckResult().ok());
 }
 
+TEST(Pruner, LayersOfOneShapeCanHaveTheirZerosAtTheSamePlaces) {
+  Pruner pruner({.sparsity = 0.5, .alike_zeros = true});
+  std::vector<float> first = {1, 4, 2, 3}, second = {4, 1, 3, 0}, turned = {4, 1, 3, 0};
+  pruner.Prune({std::vector<std::string>{"a"}, {2, 2}}, first);
+  pruner.Prune({std::vector<std::string>{"b"}, {2, 2}}, second);
+  pruner.Prune({std::vector<std::string>{"c"}, {2, 2}, true}, turned);
+  EXPECT_THAT(first, ElementsAre(0, 4, 0, 3));
+  EXPECT_THAT(second, ElementsAre(0, 1, 0, ::testing::Gt(0.0f)));
+  EXPECT_THAT(turned, ElementsAre(4, 0, 3, 0)) << "another shape of matrix";
+  EXPECT_DOUBLE_EQ(pruner.records()[0].removed_squares, 5.0 / 30);
+  EXPECT_DOUBLE_EQ(pruner.records()[1].removed_squares, 1.0 / 26) << "of its own smallest";
+}
+
 TEST(Pruner, TellsWhatItPrunes) {
   std::vector<std::string> told;
   const auto tell = [&](const std::string& layer) {

@@ -1,23 +1,23 @@
-"""Batches of glosses of like length, made on the device from one row of tokens."""
+"""Batches of texts of like length, made on the device from one row of tokens."""
 
 import numpy as np
 import torch
 
 # The lengths that batches are padded to: multiples of 8 for the tensor cores, and few, since each gets a CUDA graph.
-LENGTHS = np.array([8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256])
+LENGTHS = np.array([8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512])
 
 
 def padded(lengths):
-    """Returns the lengths that batches of glosses of these lengths have."""
+    """Returns the lengths that batches of texts of these lengths have."""
     return LENGTHS[np.searchsorted(LENGTHS, lengths)]
 
 
-class GlossTokens:
-    """The tokens of all glosses on a device, and which of them a batch takes.
+class TextTokens:
+    """The tokens of all texts on a device, and which of them a batch takes.
 
     Args:
-      tokens: [total], all glosses one after the other, each from [CLS] to [SEP].
-      lengths: [n], the glosses' tokens.
+      tokens: [total], all texts one after the other, each from [CLS] to [SEP].
+      lengths: [n], the texts' tokens.
     """
 
     def __init__(self, tokens, lengths, device):
@@ -30,9 +30,9 @@ class GlossTokens:
         """Returns (tokens int32, mask bool), both [batch, length].
 
         Args:
-          first: int64 [batch], the glosses to take.
-          second: int64 [batch] or None: glosses to append, as one text with the first; -1 for none.
-          budget: if given, glosses are taken again until the batch has as many rows as this many tokens give, so that
+          first: int64 [batch], the texts to take.
+          second: int64 [batch] or None: texts to append, as one text with the first; -1 for none.
+          budget: if given, texts are taken again until the batch has as many rows as this many tokens give, so that
             all batches of a length have one shape.
         """
         if budget:
@@ -56,7 +56,7 @@ class GlossTokens:
 
 
 def length_sorted(lengths, budget, rng=None, window=64):
-    """Returns index arrays that cover range(len(lengths)): glosses of like length, each batch of about `budget` tokens.
+    """Returns index arrays that cover range(len(lengths)): texts of like length, each batch of about `budget` tokens.
 
     Args:
       rng: a NumPy generator: shuffles first, sorts only within windows of about `window` batches, and shuffles the
