@@ -115,6 +115,12 @@ void WriteElements(std::span<const float> floats, DType dtype, onnx::TensorProto
   proto.mutable_raw_data()->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+OnnxWeight WeightOf(const WeightUse& use, const std::string& name, const Shape& shape) {
+  OnnxWeight weight{use.nodes, shape, use.outputs_last, use.both_ways, use.is_indirect};
+  weight.names.push_back(name);
+  return weight;
+}
+
 // Edits the weights of a graph, and of those within its nodes, in place.
 class WeightEditor {
  public:
@@ -175,9 +181,7 @@ class WeightEditor {
   }
 
   void Apply(const WeightUse& use, const std::string& name, Tensor& tensor) const {
-    OnnxWeight weight{use.nodes, tensor.shape, use.outputs_last, use.both_ways, use.is_indirect};
-    weight.names.push_back(name);
-    edit_(weight, tensor.floats());
+    edit_(WeightOf(use, name, tensor.shape), tensor.floats());
   }
 
   const WeightUses uses_;
@@ -223,6 +227,7 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
   TakeConstants(*proto.mutable_graph(), /*least_rank=*/2);
   DetachedModel detached;
+  const WeightUses uses(proto.graph());
   TensorSource source(options);
   std::vector<onnx::TensorProto*> emptied;
   for (onnx::TensorProto& initializer : *proto.mutable_graph()->mutable_initializer()) {
@@ -238,6 +243,9 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(whole, what, source));
     if (static_cast<int64_t>(tensor.bytes.size()) < least_bytes) continue;
     initializer.Swap(&left);
+    const WeightUse* const use = uses.Find(&initializer, initializer.dims_size());
+    detached.weights.push_back(use == nullptr ? std::nullopt
+                                              : std::optional(WeightOf(*use, initializer.name(), tensor.shape)));
     detached.tensors.push_back(std::move(tensor));
     emptied.push_back(&initializer);
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,7 @@ bool IsQuantisedOnnx(std::span<const std::byte> model);
 struct DetachedModel {
   std::vector<std::byte> model;
   std::vector<Tensor> tensors;
+  std::vector<std::optional<OnnxWeight>> weights;  // by tensor: which weight it is, as RewriteOnnxWeights has it
 };
 
 // Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings,

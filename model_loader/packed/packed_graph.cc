@@ -6,9 +6,12 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
+#include "kernels/base/real_types.h"
 #include "model_loader/files/atomic_file.h"
-#include "model_loader/packed/array_writer.h"
+#include "model_loader/packed/packed_matrix.h"
+#include "model_loader/packed/packed_zeros.h"
 
 namespace swizzle {
 namespace {
@@ -113,15 +116,59 @@ CompressedElements Compressed(std::span<const std::byte> elements, int32_t eleme
   return made;
 }
 
+int64_t MatrixElements::dense_bytes() const {
+  const MatrixSize size = matrix.size();
+  return size.rows * size.cols * static_cast<int64_t>(ElementBytes(dtype));
+}
+
+int64_t MatrixElements::stored_bytes() const {
+  class Sum final : public PartSink {
+   public:
+    explicit Sum(DType values) : values_(values) {}
+    void Scalar(std::string_view, int64_t) override {}
+    void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
+      const bool real = array.role == MatrixArray::Role::kValues && array.stored == DType::kFloat32;
+      bytes += elements.size() / ElementBytes(array.type) * ElementBytes(real ? values_ : array.stored);
+    }
+    size_t bytes = 0;
+
+   private:
+    const DType values_;
+  };
+  Sum sum(dtype);
+  matrix.Write(sum);
+  return static_cast<int64_t>(sum.bytes);
+}
+
+std::vector<std::byte> MatrixElements::Expanded() const {
+  DenseMatrix dense = matrix.ToDense();
+  if (transposed) {
+    std::vector<float> turned(dense.values.size());
+    for (int64_t row = 0; row < dense.rows; ++row) {
+      for (int64_t col = 0; col < dense.cols; ++col) {
+        turned[static_cast<size_t>(col * dense.rows + row)] = dense.values[static_cast<size_t>(row * dense.cols + col)];
+      }
+    }
+    dense.values = std::move(turned);
+  }
+  if (IsHalf(dtype)) {
+    std::vector<std::byte> halves(static_cast<size_t>(dense_bytes()));
+    StoreHalves(dense.values, dtype, halves.data());
+    return halves;
+  }
+  const auto bytes = std::as_bytes(std::span(dense.values));
+  return {bytes.begin(), bytes.end()};
+}
+
 int64_t PackedGraph::dense_bytes() const {
   int64_t bytes = 0;
-  for (const CompressedElements& tensor : tensors) bytes += tensor.dense_bytes();
+  for (const PackedElements& tensor : tensors) bytes += DenseBytes(tensor);
   return bytes;
 }
 
 int64_t PackedGraph::stored_bytes() const {
   int64_t bytes = 0;
-  for (const CompressedElements& tensor : tensors) bytes += tensor.stored_bytes();
+  for (const PackedElements& tensor : tensors) bytes += StoredBytes(tensor);
   return bytes;
 }
 
@@ -131,29 +178,56 @@ StatusOr<std::vector<std::byte>> PackedGraph::ElementsAt(const std::string& loca
   if (error != std::errc() || stop != location.data() + location.size() || index >= tensors.size()) {
     return InvalidArgument("the packed model has no elements '", location, "'; it has ", tensors.size(), " tensors");
   }
-  if (tensors[index].dense_bytes() != bytes) {
-    return InvalidArgument("the packed model has ", tensors[index].dense_bytes(), " bytes of elements where ", bytes,
+  if (DenseBytes(tensors[index]) != bytes) {
+    return InvalidArgument("the packed model has ", DenseBytes(tensors[index]), " bytes of elements where ", bytes,
                            " are asked for");
   }
-  return tensors[index].Expanded();
+  return Expanded(tensors[index]);
 }
+
+namespace {
+
+void Pack(const CompressedElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
+  proto.set_elements(tensor.elements);
+  proto.set_element_bytes(tensor.element_bytes);
+  proto.set_filler(tensor.filler);
+  if (!tensor.occupied.empty()) {
+    arrays.Add(DType::kUint64, std::as_bytes(std::span(tensor.occupied)), *proto.mutable_occupied());
+  }
+  arrays.Add(DType::kUint8, tensor.values, *proto.mutable_values());
+}
+
+void Pack(const MatrixElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
+  const MatrixSize size = tensor.matrix.size();
+  proto.set_elements(size.rows * size.cols);
+  proto.set_element_bytes(static_cast<int32_t>(ElementBytes(tensor.dtype)));
+  packed::TensorMatrix& matrix = *proto.mutable_matrix();
+  matrix.set_datatype(std::string(DTypeName(tensor.dtype)));
+  matrix.set_rows(size.rows);
+  matrix.set_transposed(tensor.transposed);
+  matrix.mutable_parts()->set_format(std::string(FormatName(tensor.matrix.format())));
+  MatrixWriter writer(arrays, *matrix.mutable_parts(), tensor.dtype);
+  tensor.matrix.Write(writer);
+}
+
+}  // namespace
 
 StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph) {
   ArrayWriter arrays;
   packed::Header header;
   packed::Graph& proto = *header.mutable_graph();
   arrays.Add(DType::kUint8, graph.model, *proto.mutable_model());
-  for (const CompressedElements& tensor : graph.tensors) {
-    packed::Elements& elements = *proto.add_tensors();
-    elements.set_elements(tensor.elements);
-    elements.set_element_bytes(tensor.element_bytes);
-    elements.set_filler(tensor.filler);
-    if (!tensor.occupied.empty()) {
-      arrays.Add(DType::kUint64, std::as_bytes(std::span(tensor.occupied)), *elements.mutable_occupied());
-    }
-    arrays.Add(DType::kUint8, tensor.values, *elements.mutable_values());
+  bool has_matrices = false;
+  for (const PackedElements& tensor : graph.tensors) {
+    std::visit([&](const auto& of) { Pack(of, arrays, *proto.add_tensors()); }, tensor);
+    has_matrices |= std::holds_alternative<MatrixElements>(tensor);
   }
-  return PackedFile(header, arrays, kGraphVersion);
+  for (const auto& [value, zeros] : graph.zeros) {
+    packed::NamedZeros& named = *proto.add_zeros();
+    named.set_value(value);
+    PackZeros(zeros, *named.mutable_zeros());
+  }
+  return PackedFile(header, arrays, has_matrices ? kGraphFormatsVersion : kGraphVersion);
 }
 
 Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file) {

@@ -10,6 +10,7 @@ import pytest
 import make_architectures
 import text_architectures  # noqa: F401: it adds to those of make_architectures
 import vision_architectures  # noqa: F401: likewise
+from command_line_test import pack
 from conformance_test import expected_outputs, run_model
 
 TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
@@ -96,6 +97,26 @@ def regions_of(said):
     found = re.search(r'regions: (\d+) planned \((\d+) layers\), (\d+) interpreted nodes', said)
     assert found or 'interpreter' not in said, said
     return found and tuple(int(number) for number in found.groups())
+
+
+# Of encoders that are one region, of windows, of a free length, and of planes.
+@pytest.mark.parametrize('name', ['vit', 'swin', 'gpt2', 'yolov5', 'segformer'])
+def test_packed_in_vectors(name, tmp_path):
+    """What is pruned in vectors of rows is packed so, like models that are planned whole, and computes the same."""
+    onnx.save(make_architectures.build(name, make_architectures.SMALL[name]), tmp_path / 'model.onnx')
+    pack('prune', tmp_path / 'model.onnx', tmp_path / 'pruned.onnx', '--method=vector-wise', '--vector=16', '--sparsity=0.75')
+    inputs = draw_inputs(onnx.load(tmp_path / 'pruned.onnx'))
+    expected, _ = run_model(tmp_path / 'pruned.onnx', inputs, tmp_path)
+    stored = {}
+    for weights in ('shfl-bw', 'csr', 'auto'):
+        file = tmp_path / f'{weights}.swz'
+        pack('pack', tmp_path / 'pruned.onnx', file, f'--format={weights}')
+        stored[weights] = file.stat().st_size
+        actual, said = run_model(file, inputs, tmp_path)
+        assert regions_of(said) == EXPECTED[name]
+        for output, array in expected.items():
+            numpy.testing.assert_array_equal(actual[output], array)
+    assert stored['auto'] <= min(stored.values())
 
 
 @pytest.mark.parametrize('spelling', SPELLINGS)
