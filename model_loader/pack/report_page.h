@@ -8,7 +8,7 @@
 
 namespace swizzle::pack {
 
-// Shows a ReportObject (model_report.h) or a FallbackObject (fallback_report.h). Names in it come from models that
+// Shows a ReportObject (model_report.h). Names in it come from models that
 // nobody vouches for: they reach the page as JSON only, ASCII without <, > and &, and its script sets them as text.
 std::string ReportPage(const nlohmann::ordered_json& report);
 
