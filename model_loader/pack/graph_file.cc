@@ -61,7 +61,7 @@ std::optional<MatrixElements> SparseOf(const OnnxWeight& weight, const Tensor& t
 
 class Packer {
  public:
-  explicit Packer(const std::string& asked) : asked_(asked) {}
+  Packer(const std::string& asked, bool with_costs) : asked_(asked), with_costs_(with_costs) {}
 
   GraphPacking Pack(DetachedModel detached) {
     GraphPacking made;
@@ -87,7 +87,7 @@ class Packer {
     const auto bytes_of = [&](const WeightMatrix& matrix) {
       return MatrixElements{matrix, tensor.dtype, weight->outputs_last}.stored_bytes();
     };
-    costs_.Add(sparse, bytes_of);
+    if (with_costs_) costs_.Add(sparse, bytes_of);
     std::optional<WeightMatrix> changed = InFormat(sparse, asked_, bytes_of, refusals_);
     if (!changed) return bits;
     made.matrix = *std::move(changed);
@@ -95,6 +95,7 @@ class Packer {
   }
 
   const std::string& asked_;
+  const bool with_costs_;
   FormatRefusals refusals_;
   FormatCostSum costs_;
   int64_t bits_bytes_ = 0;  // of all tensors, none as a matrix
@@ -102,9 +103,9 @@ class Packer {
 
 }  // namespace
 
-StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format) {
+StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format, bool with_costs) {
   SWIZZLE_ASSIGN_OR_RETURN(DetachedModel detached, DetachInitializers(model.bytes, kLeastBytes, model.options));
-  GraphPacking packing = Packer(format).Pack(std::move(detached));
+  GraphPacking packing = Packer(format, with_costs).Pack(std::move(detached));
   packing.graph.zeros = model.zeros;
   return packing;
 }

@@ -16,13 +16,14 @@ namespace swizzle::pack {
 struct GraphPacking {
   PackedGraph graph;
   FormatRefusals refusals;
-  FormatCosts costs;  // of all tensors
+  FormatCosts costs;  // of all tensors; none where nobody asked
 };
 
 // Weights that layers multiply with, FP32 or halves, are matrices in formats of weights where those are asked for by
 // name, or where they take less; zeros of sparse ones lose their sign. `format`: as --format takes it. Zeros of inputs
 // are the model's. Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
-StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format = "auto");
+StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format = "auto",
+                                     bool with_costs = false);
 
 // Packed where `file` ends in .swz, else as it is. REQUIRES: nothing of the model is external.
 Status WriteGraph(std::span<const std::byte> model, const std::filesystem::path& file);

@@ -92,7 +92,7 @@ class Inspector {
     constant_bytes_ = model.program->weight_bytes();
     if (model.container != "safetensors") {
       SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command_.model));
-      SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf(onnx));
+      SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf(onnx, "auto", /*with_costs=*/true));
       report_.costs = std::move(packing.costs);
     }
     if (command_.calibration.empty()) return {};

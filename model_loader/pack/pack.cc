@@ -40,6 +40,9 @@ Status Write(const Content& content, const PackCommand& command, Terminal& termi
   return WritePacked(content, command.output);
 }
 
+// Whether the format may take more than another: else nobody has to know what the others take.
+bool IsNamed(const PackCommand& command) { return command.format != "auto"; }
+
 // What came of it, for the terminal.
 struct Packing {
   int64_t dense_bytes = 0, stored_bytes = 0;
@@ -55,14 +58,14 @@ StatusOr<Packing> PackNetwork(const PackCommand& command, Network network, Termi
   SWIZZLE_RETURN_IF_ERROR(Write(network, command, terminal));
   packing.dense_bytes = network.DenseWeightBytes();
   packing.stored_bytes = network.StoredWeightBytes();
-  packing.costs = CostsOfFormats(network);
+  if (IsNamed(command)) packing.costs = CostsOfFormats(network);
   return packing;
 }
 
 // A model that runs in regions, whose layers are cut out of its graph where it is served.
 StatusOr<Packing> PackGraph(const PackCommand& command, const interpreter::Program& program, Terminal& terminal) {
   SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command.model));
-  SWIZZLE_ASSIGN_OR_RETURN(GraphPacking made, PackedGraphOf(onnx, command.format));
+  SWIZZLE_ASSIGN_OR_RETURN(GraphPacking made, PackedGraphOf(onnx, command.format, IsNamed(command)));
   Packing packing{made.graph.dense_bytes(), made.graph.stored_bytes(), 0, std::move(made.costs),
                   std::move(made.refusals)};
   if (packing.dense_bytes > LoadLimits().external_bytes) {

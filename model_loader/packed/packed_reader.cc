@@ -19,7 +19,8 @@ namespace swizzle {
 namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
-constexpr int64_t kMaxDenseElements = int64_t{1} << 31;  // of all weights together, had they been stored dense
+// Of all weights together, had they been stored dense; bytes of tensors of graphs.
+constexpr int64_t kMaxDenseElements = int64_t{1} << 31, kMaxDenseBytes = int64_t{1} << 33;
 
 struct Contents {
   packed::Header header;
@@ -218,13 +219,16 @@ Status CheckDenseSizes(const packed::Header& header) {
                              " is impossible, or takes the weights above ", kMaxDenseElements, " elements in all");
     }
   }
+  int64_t total_bytes = 0;
   for (int i = 0; i < header.graph().tensors_size(); ++i) {
     const packed::Elements& tensor = header.graph().tensors(i);
+    int64_t bytes = 0;
     if (!tensor.has_matrix()) continue;
-    if (tensor.elements() < 0 || __builtin_add_overflow(total, tensor.elements(), &total) ||
-        total > kMaxDenseElements) {
+    if (tensor.elements() < 0 || tensor.element_bytes() < 1 ||
+        __builtin_mul_overflow(tensor.elements(), int64_t{tensor.element_bytes()}, &bytes) ||
+        __builtin_add_overflow(total_bytes, bytes, &total_bytes) || total_bytes > kMaxDenseBytes) {
       return InvalidArgument("tensor ", i, " of ", tensor.elements(), " elements is impossible, or takes the matrices ",
-                             "above ", kMaxDenseElements, " elements in all");
+                             "above ", kMaxDenseBytes, " bytes in all");
     }
   }
   return {};
@@ -262,6 +266,9 @@ class GraphUnpacker {
     if (!format || !HasValues(*format)) return InvalidArgument("it is in no format with values that is known here");
     if (!dtype || (*dtype != DType::kFloat32 && !IsHalf(*dtype))) {
       return InvalidArgument("a matrix of its is of no real type");
+    }
+    if (static_cast<size_t>(proto.element_bytes()) != ElementBytes(*dtype)) {
+      return InvalidArgument("its elements are of ", proto.element_bytes(), " bytes, and of ", DTypeName(*dtype));
     }
     if (matrix.rows() < 1 || proto.elements() % matrix.rows() != 0) {
       return InvalidArgument("it has ", proto.elements(), " elements in ", matrix.rows(), " rows");

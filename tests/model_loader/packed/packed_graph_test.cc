@@ -196,7 +196,14 @@ TEST(PackedGraphTest, RefusesHeadersThatLie) {
   matrix_refused([](auto& matrix) { matrix.set_rows(0); }, "tensor 3: it has 240 elements in 0 rows");
   matrix_refused([](auto& matrix) { matrix.set_rows(7); }, "tensor 3: it has 240 elements in 7 rows");
   matrix_refused([](auto& matrix) { matrix.set_rows(12); }, "tensor 3: ");
-  matrix_refused([](auto& matrix) { matrix.set_datatype("FP16"); }, "its values have element type");
+  matrix_refused([](auto& matrix) { matrix.set_datatype("FP16"); }, "its elements are of 4 bytes, and of FP16");
+  refused(
+      [](auto& header) {
+        packed::Elements& tensor = *header.mutable_graph()->mutable_tensors(3);
+        tensor.mutable_matrix()->set_datatype("FP16");
+        tensor.set_element_bytes(2);
+      },
+      "its values have element type");
   matrix_refused([](auto& matrix) { matrix.set_datatype("INT8"); }, "is of no real type");
   matrix_refused([](auto& matrix) { matrix.mutable_parts()->set_format("pattern"); }, "no format with values");
   matrix_refused([](auto& matrix) { matrix.mutable_parts()->set_format("x"); }, "no format with values");
