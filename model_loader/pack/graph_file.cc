@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/half_bits.h"
 #include "kernels/base/real_types.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/passes/lower.h"
+#include "model_loader/semantics/element_types.h"
 
 namespace swizzle::pack {
 namespace {
@@ -17,29 +17,35 @@ namespace {
 // What is smaller is scalars and shapes, which stay where they are read.
 constexpr int64_t kLeastBytes = 256;
 
-// FP32 elements. Zeros have no sign.
-std::vector<float> RealsOf(const Tensor& tensor) {
+bool IsWhole(const Tensor& tensor) { return tensor.dtype == DType::kInt8 || tensor.dtype == DType::kUint8; }
+
+// What whole numbers are zero at: the most common one, which is what pruning leaves.
+int32_t ZeroPointOf(const Tensor& tensor) {
+  if (!IsWhole(tensor)) return 0;
+  const auto filler = static_cast<uint8_t>(FillerOf(tensor.bytes, 1));
+  return tensor.dtype == DType::kInt8 ? static_cast<int8_t>(filler) : int32_t{filler};
+}
+
+// FP32 elements, less the zero point. Zeros have no sign.
+std::vector<float> RealsOf(const Tensor& tensor, int32_t zero_point) {
   std::vector<float> reals(static_cast<size_t>(tensor.elements()));
-  for (size_t i = 0; i < reals.size(); ++i) {
-    if (IsHalf(tensor.dtype)) {
-      uint16_t half;
-      std::memcpy(&half, tensor.bytes.data() + i * sizeof(half), sizeof(half));
-      reals[i] = FloatOfHalfBits(half, tensor.dtype);
-    } else {
-      std::memcpy(&reals[i], tensor.bytes.data() + i * sizeof(float), sizeof(float));
+  VisitElementType(tensor.dtype, [&]<typename T>(T element) {
+    for (size_t i = 0; i < reals.size(); ++i) {
+      std::memcpy(&element, tensor.bytes.data() + i * sizeof(T), sizeof(T));
+      const auto real = static_cast<float>(Widened(element)) - static_cast<float>(zero_point);
+      reals[i] = real == 0.0f ? 0.0f : real;
     }
-    if (reals[i] == 0.0f) reals[i] = 0.0f;
-  }
+  });
   return reals;
 }
 
 // [outputs, inputs * window], as layers have it. Nothing for stacks of matrices, and for elements of other types.
-std::optional<DenseMatrix> MatrixOf(const OnnxWeight& weight, const Tensor& tensor) {
-  const bool is_real = tensor.dtype == DType::kFloat32 || IsHalf(tensor.dtype);
+std::optional<DenseMatrix> MatrixOf(const OnnxWeight& weight, const Tensor& tensor, int32_t zero_point) {
+  const bool is_held = tensor.dtype == DType::kFloat32 || IsHalf(tensor.dtype) || IsWhole(tensor);
   const size_t rank = tensor.shape.size();
-  if (!is_real || rank < 2 || (weight.outputs_last && rank != 2) || tensor.elements() == 0) return std::nullopt;
+  if (!is_held || rank < 2 || (weight.outputs_last && rank != 2) || tensor.elements() == 0) return std::nullopt;
   const int64_t rows = weight.outputs_last ? tensor.shape[1] : tensor.shape[0], cols = tensor.elements() / rows;
-  DenseMatrix dense{rows, cols, RealsOf(tensor)};
+  DenseMatrix dense{rows, cols, RealsOf(tensor, zero_point)};
   if (!weight.outputs_last) return dense;
   std::vector<float> turned(dense.values.size());
   for (int64_t row = 0; row < rows; ++row) {
@@ -53,9 +59,10 @@ std::optional<DenseMatrix> MatrixOf(const OnnxWeight& weight, const Tensor& tens
 
 // Nothing where it is not worth a sparse format.
 std::optional<MatrixElements> SparseOf(const OnnxWeight& weight, const Tensor& tensor) {
-  std::optional<DenseMatrix> dense = MatrixOf(weight, tensor);
+  const int32_t zero_point = ZeroPointOf(tensor);
+  std::optional<DenseMatrix> dense = MatrixOf(weight, tensor, zero_point);
   if (!dense) return std::nullopt;
-  MatrixElements made{ChooseFormat(*std::move(dense)), tensor.dtype, weight.outputs_last};
+  MatrixElements made{ChooseFormat(*std::move(dense)), tensor.dtype, weight.outputs_last, zero_point};
   return IsSparse(made.matrix.format()) ? std::optional(std::move(made)) : std::nullopt;
 }
 

@@ -19,9 +19,9 @@ struct GraphPacking {
   FormatCosts costs;  // of all tensors; none where nobody asked
 };
 
-// Weights that layers multiply with, FP32 or halves, are matrices in formats of weights where those are asked for by
-// name, or where they take less; zeros of sparse ones lose their sign. `format`: as --format takes it. Zeros of inputs
-// are the model's. Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
+// Weights that layers multiply with, FP32, halves, INT8 or UINT8, are matrices in formats of weights where those are
+// asked for by name, or where they take less; zeros of sparse ones lose their sign. `format`: as --format takes it.
+// Zeros of inputs are the model's. Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
 StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format = "auto",
                                      bool with_costs = false);
 

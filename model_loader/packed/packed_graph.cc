@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/base/check.h"
 #include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 #include "kernels/base/real_types.h"
+#include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/packed_matrix.h"
 #include "model_loader/packed/packed_zeros.h"
@@ -17,14 +19,6 @@ namespace swizzle {
 namespace {
 
 constexpr int64_t kWordBits = 64;
-
-// Of single bytes the most common one; else 0, which is what pruning leaves.
-uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes) {
-  if (element_bytes > 1) return 0;
-  std::array<int64_t, 256> counts{};
-  for (const std::byte element : elements) ++counts[static_cast<size_t>(element)];
-  return static_cast<uint64_t>(std::ranges::max_element(counts) - counts.begin());
-}
 
 // Calls visit(T()) with an integer of so many bytes.
 template <typename Visit>
@@ -49,6 +43,13 @@ T ElementAt(std::span<const std::byte> elements, size_t i) {
 }
 
 }  // namespace
+
+uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes) {
+  if (element_bytes > 1) return 0;
+  std::array<int64_t, 256> counts{};
+  for (const std::byte element : elements) ++counts[static_cast<size_t>(element)];
+  return static_cast<uint64_t>(std::ranges::max_element(counts) - counts.begin());
+}
 
 int64_t CompressedElements::stored_bytes() const {
   return static_cast<int64_t>(occupied.size() * sizeof(uint64_t) + values.size());
@@ -151,13 +152,17 @@ std::vector<std::byte> MatrixElements::Expanded() const {
     }
     dense.values = std::move(turned);
   }
-  if (IsHalf(dtype)) {
-    std::vector<std::byte> halves(static_cast<size_t>(dense_bytes()));
-    StoreHalves(dense.values, dtype, halves.data());
-    return halves;
+  std::vector<std::byte> elements(static_cast<size_t>(dense_bytes()));
+  if (is_whole()) {
+    std::ranges::transform(dense.values, elements.begin(), [&](float value) {
+      return static_cast<std::byte>(static_cast<int32_t>(value) + zero_point);
+    });
+  } else if (IsHalf(dtype)) {
+    StoreHalves(dense.values, dtype, elements.data());
+  } else if (!elements.empty()) {
+    std::memcpy(elements.data(), dense.values.data(), elements.size());
   }
-  const auto bytes = std::as_bytes(std::span(dense.values));
-  return {bytes.begin(), bytes.end()};
+  return elements;
 }
 
 int64_t PackedGraph::dense_bytes() const {
@@ -206,7 +211,15 @@ void Pack(const MatrixElements& tensor, ArrayWriter& arrays, packed::Elements& p
   matrix.set_rows(size.rows);
   matrix.set_transposed(tensor.transposed);
   matrix.mutable_parts()->set_format(std::string(FormatName(tensor.matrix.format())));
-  MatrixWriter writer(arrays, *matrix.mutable_parts(), tensor.dtype);
+  if (!tensor.is_whole()) {
+    MatrixWriter writer(arrays, *matrix.mutable_parts(), tensor.dtype);
+    tensor.matrix.Write(writer);
+    return;
+  }
+  proto.set_filler(static_cast<uint8_t>(tensor.zero_point));
+  auto wholes = WholeValues({tensor.matrix, {}, Quantisation{tensor.dtype, {1.0f}, {tensor.zero_point}}});
+  SWIZZLE_CHECK(wholes.has_value());
+  MatrixWriter writer(arrays, *matrix.mutable_parts(), DType::kFloat32, std::move(wholes), tensor.dtype);
   tensor.matrix.Write(writer);
 }
 

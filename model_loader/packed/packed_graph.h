@@ -35,6 +35,9 @@ struct CompressedElements {
   std::vector<std::byte> Expanded() const;
 };
 
+// Of single bytes the most common one; else 0, which is what pruning leaves.
+uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes);
+
 // Whichever of both forms is the smaller. REQUIRES: whole elements of 1, 2, 4 or 8 bytes.
 CompressedElements Compressed(std::span<const std::byte> elements, int32_t element_bytes);
 
@@ -42,12 +45,14 @@ CompressedElements Compressed(std::span<const std::byte> elements, int32_t eleme
 // transposed, the columns.
 struct MatrixElements {
   WeightMatrix matrix = {};       // in a format that has values
-  DType dtype = DType::kFloat32;  // of the tensor's elements, all of which it has: FP32 or a half
+  DType dtype = DType::kFloat32;  // of the tensor's elements, all of which it has: FP32, a half, INT8 or UINT8
   bool transposed = false;
+  int32_t zero_point = 0;  // of INT8 and UINT8: the matrix has the elements less this
 
   int64_t dense_bytes() const;
   int64_t stored_bytes() const;
   std::vector<std::byte> Expanded() const;
+  bool is_whole() const { return dtype == DType::kInt8 || dtype == DType::kUint8; }
 };
 
 using PackedElements = std::variant<CompressedElements, MatrixElements>;

@@ -264,8 +264,9 @@ class GraphUnpacker {
     const std::optional<Format> format = FormatFromName(matrix.parts().format());
     const std::optional<DType> dtype = DTypeFromName(matrix.datatype());
     if (!format || !HasValues(*format)) return InvalidArgument("it is in no format with values that is known here");
-    if (!dtype || (*dtype != DType::kFloat32 && !IsHalf(*dtype))) {
-      return InvalidArgument("a matrix of its is of no real type");
+    MatrixElements made{.dtype = dtype.value_or(DType::kBool), .transposed = matrix.transposed()};
+    if (!made.is_whole() && made.dtype != DType::kFloat32 && !IsHalf(made.dtype)) {
+      return InvalidArgument("its elements are of no type that matrices have");
     }
     if (static_cast<size_t>(proto.element_bytes()) != ElementBytes(*dtype)) {
       return InvalidArgument("its elements are of ", proto.element_bytes(), " bytes, and of ", DTypeName(*dtype));
@@ -273,11 +274,18 @@ class GraphUnpacker {
     if (matrix.rows() < 1 || proto.elements() % matrix.rows() != 0) {
       return InvalidArgument("it has ", proto.elements(), " elements in ", matrix.rows(), " rows");
     }
-    const std::optional<Quantisation> none;
-    MatrixParts parts(matrix.parts(), none, file_, arrays_begin_, *dtype);
-    MatrixElements made{.dtype = *dtype, .transposed = matrix.transposed()};
+    std::optional<Quantisation> wholes;
+    if (made.is_whole()) {
+      const auto filler = static_cast<uint8_t>(proto.filler());
+      made.zero_point = made.dtype == DType::kInt8 ? static_cast<int8_t>(filler) : int32_t{filler};
+      wholes = Quantisation{made.dtype, {1.0f}, {made.zero_point}};
+    }
+    MatrixParts parts(matrix.parts(), wholes, file_, arrays_begin_, made.is_whole() ? DType::kFloat32 : made.dtype);
     const MatrixSize size = {matrix.rows(), proto.elements() / matrix.rows()};
     SWIZZLE_ASSIGN_OR_RETURN(made.matrix, WeightMatrix::Read(*format, size, parts));
+    if (made.is_whole() && !parts.gave_wholes() && made.matrix.nnz() > 0) {
+      return InvalidArgument("its values are not of ", DTypeName(made.dtype));
+    }
     SWIZZLE_RETURN_IF_ERROR(parts.CheckAllRead());
     return PackedElements(std::move(made));
   }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -110,6 +112,46 @@ TEST_F(PackInRegions, HalvesTakeTwoBytesAValue) {
   }
   ASSERT_EQ(Run({"pack", Path("m.onnx"), Path("p.swz")}), 0) << err();
   EXPECT_LT(Read("p.swz").stored_bytes(), Read("single.swz").stored_bytes() * 6 / 10);
+}
+
+// As quantisers write them, behind DequantizeLinear; masks that were multiplied with leave the zero point.
+TEST_F(PackInRegions, WholeNumbersTakeAByteAValue) {
+  for (const auto& [zero_point, type] : {std::pair{0, onnx::TensorProto::INT8}, {128, onnx::TensorProto::UINT8}}) {
+    OnnxBuilder builder = Model();
+    OnnxBuilder with_wholes;
+    with_wholes.Floats("scale", {}, {0.01f});
+    onnx::TensorProto& zero = *builder.graph().add_initializer();
+    zero.set_name("zero");
+    zero.set_data_type(type);
+    zero.set_raw_data(std::string(1, static_cast<char>(zero_point)));
+    for (onnx::TensorProto& tensor : *builder.graph().mutable_initializer()) {
+      if (tensor.name() == "zero") continue;
+      std::string wholes;
+      for (size_t at = 0; at < tensor.raw_data().size(); at += sizeof(float)) {
+        float value;
+        std::memcpy(&value, tensor.raw_data().data() + at, sizeof(value));
+        wholes.push_back(static_cast<char>(static_cast<int>(std::lround(value * 100)) + zero_point));
+      }
+      tensor.set_raw_data(wholes);
+      tensor.set_data_type(type);
+      with_wholes.Node("DequantizeLinear", {tensor.name(), "scale", "zero"}, {tensor.name() + "_32"});
+    }
+    *builder.graph().add_initializer() = with_wholes.graph().initializer(0);
+    for (onnx::NodeProto& node : *builder.graph().mutable_node()) {
+      if (node.input_size() > 1) node.set_input(1, node.input(1) + "_32");
+    }
+    with_wholes.graph().mutable_node()->MergeFrom(builder.graph().node());
+    *builder.graph().mutable_node() = with_wholes.graph().node();
+    Write(builder);
+    for (const char* format : {"auto", "csr", "bitmap"}) {
+      ASSERT_EQ(Run({"pack", Path("m.onnx"), Path("p.swz"), "--format", format}), 0) << err();
+      EXPECT_EQ(FormatsIn("p.swz").size(), 3u) << format;
+      ExpectSameResults("p.swz");
+    }
+    ASSERT_EQ(Run({"pack", Path("m.onnx"), Path("p.swz")}), 0) << err();
+    const PackedGraph graph = Read("p.swz");
+    EXPECT_LT(graph.stored_bytes(), graph.dense_bytes() / 8 * 13 / 10);
+  }
 }
 
 // Files that have no matrices are as older programs read them.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -90,6 +92,10 @@ PackedGraph Sample() {
   graph.tensors.push_back(MatrixElements{CsrMatrix::FromDense(DrawMatrix(6, 40)), DType::kFloat32, true});
   graph.tensors.push_back(
       MatrixElements{*WeightMatrix::FromDense(Format::kBitmap, DrawMatrix(5, 70)), DType::kFloat16});
+  DenseMatrix wholes = DrawMatrix(8, 50);
+  for (float& value : wholes.values) value = std::trunc(value * 20);
+  graph.tensors.push_back(MatrixElements{CsrMatrix::FromDense(wholes), DType::kInt8, false, 3});
+  graph.tensors.push_back(MatrixElements{CsrMatrix::FromDense(wholes), DType::kUint8, true, 128});
   graph.zeros["x"] = {0.1, 0.2, 0.3, 0.5};
   return graph;
 }
@@ -103,14 +109,20 @@ TEST(PackedGraphTest, ComesBackWhole) {
   const auto& again = std::get<PackedGraph>(*read);
   EXPECT_EQ(again.model, graph.model);
   EXPECT_EQ(again.zeros, graph.zeros);
-  ASSERT_EQ(again.tensors.size(), 5u);
-  for (size_t i = 0; i < 5; ++i) {
+  ASSERT_EQ(again.tensors.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) {
     const auto elements = again.ElementsAt(std::to_string(i), DenseBytes(graph.tensors[i]));
     ASSERT_THAT(elements, IsOk());
     EXPECT_EQ(*elements, Expanded(graph.tensors[i]));
+    EXPECT_EQ(StoredBytes(again.tensors[i]), StoredBytes(graph.tensors[i]));
   }
+  // Whole numbers take a byte, and zeros are the zero point.
+  const auto bytes = Expanded(again.tensors[5]);
+  EXPECT_EQ(std::ranges::count(bytes, std::byte{3}) + std::get<MatrixElements>(again.tensors[5]).matrix.nnz(), 400);
+  EXPECT_EQ(Expanded(again.tensors[6])[8], std::byte{128});
+  EXPECT_LT(StoredBytes(again.tensors[5]), 80 * 3 + 9 * 4 + 1);
   EXPECT_EQ(*EncodePacked(again), *file);
-  EXPECT_THAT(again.ElementsAt("5", 4), IsError(kInvalid, "no elements '5'; it has 5 tensors"));
+  EXPECT_THAT(again.ElementsAt("7", 4), IsError(kInvalid, "no elements '7'; it has 7 tensors"));
   EXPECT_THAT(again.ElementsAt("0x", 4), IsError(kInvalid, "no elements '0x'"));
   EXPECT_THAT(again.ElementsAt("0", 4), IsError(kInvalid, "1200 bytes of elements where 4 are asked for"));
   EXPECT_THAT(ReadPacked(*file), IsError(StatusCode::kUnimplemented, "holds a graph"));
@@ -200,11 +212,18 @@ TEST(PackedGraphTest, RefusesHeadersThatLie) {
   refused(
       [](auto& header) {
         packed::Elements& tensor = *header.mutable_graph()->mutable_tensors(3);
+        tensor.mutable_matrix()->set_datatype("INT8");
+        tensor.set_element_bytes(1);
+      },
+      "its values are not of INT8");
+  refused(
+      [](auto& header) {
+        packed::Elements& tensor = *header.mutable_graph()->mutable_tensors(3);
         tensor.mutable_matrix()->set_datatype("FP16");
         tensor.set_element_bytes(2);
       },
       "its values have element type");
-  matrix_refused([](auto& matrix) { matrix.set_datatype("INT8"); }, "is of no real type");
+  matrix_refused([](auto& matrix) { matrix.set_datatype("INT64"); }, "of no type that matrices have");
   matrix_refused([](auto& matrix) { matrix.mutable_parts()->set_format("pattern"); }, "no format with values");
   matrix_refused([](auto& matrix) { matrix.mutable_parts()->set_format("x"); }, "no format with values");
   refused([](auto& header) { header.mutable_graph()->mutable_tensors(3)->set_elements(int64_t{1} << 40); },
