@@ -4,7 +4,6 @@
 #define SWIZZLE_MODEL_LOADER_PACK_MODEL_REPORT_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
