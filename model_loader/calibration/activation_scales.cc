@@ -6,16 +6,13 @@
 #include <span>
 #include <utility>
 
+#include "model_loader/calibration/calibration_runs.h"
 #include "model_loader/calibration/roundings.h"
-#include "model_loader/calibration/row_batches.h"
 
 namespace swizzle {
 namespace {
 
 using interpreter::Array;
-
-// The activations of so many are held at once.
-constexpr int64_t kRowsAtOnce = 8;
 
 // Means of each channel of a dimension, over arrays that have as many channels there.
 class ChannelMeans {
@@ -66,15 +63,7 @@ struct Seen {
 // Runs of a program that see what its nodes read.
 class Observation {
  public:
-  Observation(const interpreter::Program& program, const RowBatches& batches, Stream& stream,
-              const std::function<Status(const std::string&)>& progress)
-      : program_(program), batches_(batches), stream_(stream), progress_(progress) {
-    for (const auto& [value, elements] : program.constants()) constants_.insert(value);
-    const auto is_constant = [&](int input) { return input == kNoValue || constants_.contains(input); };
-    for (const Node& node : program.graph().nodes) {
-      if (std::ranges::all_of(node.inputs, is_constant)) constants_.insert(node.outputs.begin(), node.outputs.end());
-    }
-  }
+  Observation(const interpreter::Program& program, const CalibrationRuns& runs) : program_(program), runs_(runs) {}
 
   Status SeeRanges() {
     return Run("Ranges", [&](int value, const Array& array) {
@@ -85,7 +74,7 @@ class Observation {
 
   // Of those that are rounded; nothing else is kept.
   Status SeeValues(const std::function<bool(const std::string&)>& skips) {
-    const auto is_constant = [&](int value) { return constants_.contains(value); };
+    const auto is_constant = [&](int value) { return runs_.IsConstant(value); };
     const auto is_plane = [&](int value) { return planes_.contains(value); };
     const auto is_whole = [&](const Node& node) { return IsWeightedLayer(node, is_constant) && !skips(node.name); };
     alike_ = FindRoundings(program_.graph(), is_whole, is_constant, is_plane);
@@ -124,29 +113,20 @@ class Observation {
   // Of each batch each FP32 value once, at the first node that reads it.
   template <typename See>
   Status Run(const char* round, const See& see) {
-    const interpreter::Limits limits{.max_array_bytes = int64_t{1} << 34, .max_live_bytes = int64_t{1} << 36};
     std::set<int> seen;
-    const auto watch = [&](const Node& node, std::span<Array> given, interpreter::Memory&, Stream&) {
+    const auto begin = [&] { seen.clear(); };
+    return runs_.Run(round, begin, [&](const Node& node, std::span<Array> given) {
       for (size_t i = 0; i < given.size(); ++i) {
         const int value = node.inputs[i];
-        if (value == kNoValue || constants_.contains(value) || given[i].dtype != DType::kFloat32) continue;
+        if (value == kNoValue || runs_.IsConstant(value) || given[i].dtype != DType::kFloat32) continue;
         if (!given[i].IsSequence() && seen.insert(value).second) see(value, given[i]);
       }
-      return Status();
-    };
-    for (int64_t batch = 0; batch < batches_.size(); ++batch) {
-      SWIZZLE_RETURN_IF_ERROR(progress_(Concat(round, ": batch ", batch + 1, " of ", batches_.size())));
-      seen.clear();
-      SWIZZLE_RETURN_IF_ERROR(program_.Run(batches_.Batch(batch), stream_, limits, watch).status());
-    }
-    return {};
+    });
   }
 
   const interpreter::Program& program_;
-  const RowBatches& batches_;
-  Stream& stream_;
-  const std::function<Status(const std::string&)>& progress_;
-  std::set<int> constants_, planes_;
+  const CalibrationRuns& runs_;
+  std::set<int> planes_;
   std::map<int, Observer> observers_;  // by value
   std::map<int, Seen> seen_;           // likewise
   std::vector<int> alike_;             // by value, as FindRoundings has it
@@ -157,9 +137,8 @@ class Observation {
 StatusOr<std::map<std::string, ActivationScale>> ChooseActivationScales(const interpreter::Program& program,
                                                                         const NpyArrays& inputs, Stream& stream,
                                                                         const ScaleChoice& choice) {
-  const StatusOr<RowBatches> batches = RowBatches::Of(InterfaceOf(program), inputs, kRowsAtOnce);
-  if (!batches.ok()) return Annotate(batches.status(), "calibration");
-  Observation observation(program, *batches, stream, choice.progress);
+  SWIZZLE_ASSIGN_OR_RETURN(const CalibrationRuns runs, CalibrationRuns::Of(program, inputs, stream, choice.progress));
+  Observation observation(program, runs);
   SWIZZLE_RETURN_IF_ERROR(observation.SeeRanges());
   SWIZZLE_RETURN_IF_ERROR(observation.SeeValues(choice.skips));
   return observation.Choose(choice.observer);

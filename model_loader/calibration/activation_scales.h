@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
+#include "model_loader/calibration/calibration_runs.h"
 #include "model_loader/files/npz.h"
 #include "model_loader/interpreter/run/executor.h"
 #include "model_loader/quantising/observer.h"
@@ -25,8 +26,8 @@ struct ActivationScale {
 
 struct ScaleChoice {
   ObserverKind observer = ObserverKind::kMinMax;
-  std::function<bool(const std::string&)> skips;       // whether a layer of this name stays real
-  std::function<Status(const std::string&)> progress;  // told of each batch of each round; an error ends the work
+  std::function<bool(const std::string&)> skips;  // whether a layer of this name stays real
+  CalibrationProgress progress;                   // told of each round
 };
 
 // Of each value that is rounded (roundings.h), by its name. Those of one scale have one for all of them.

@@ -22,6 +22,7 @@
 #include "kernels/base/quantisation.h"
 #include "kernels/base/status.h"
 #include "kernels/base/tensor.h"
+#include "kernels/operator/input_zeros.h"
 
 namespace swizzle {
 
@@ -61,6 +62,7 @@ struct Value {
   bool per_token = false;                   // dimension 0 counts the tokens of all sequences; see GraphSequences
   std::optional<WholeNumbers> wholes = {};  // of canonical graphs, where the model quantises the value
   bool arrives_whole = false;               // a graph input that requests bring as `wholes`
+  std::optional<InputZeros> zeros = {};     // on calibration data
 };
 
 struct Body;

@@ -34,7 +34,8 @@ ReadOptions Within(const LoadLimits& limits, ReadOptions options) {
 }
 
 OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
-  OnnxModel onnx{std::move(graph.model), Within(limits, {})};
+  OnnxModel onnx{std::move(graph.model), Within(limits, {}), std::move(graph.zeros)};
+  if (!onnx.zeros.empty()) onnx.options.revise = WithZeros(onnx.zeros, limits.revise);
   onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
                                        const std::string& location, int64_t bytes) {
     return tensors->ElementsAt(location, bytes);
@@ -87,6 +88,16 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const OnnxSou
 
 }  // namespace
 
+GraphRevision WithZeros(std::map<std::string, InputZeros> zeros, GraphRevision then) {
+  return [zeros = std::move(zeros), then = std::move(then)](Graph& graph) {
+    for (Value& value : graph.values) {
+      const auto found = zeros.find(value.name);
+      if (found != zeros.end()) value.zeros = found->second;
+    }
+    return then ? then(graph) : Status();
+  };
+}
+
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
   return LoadModel(file, OnnxSource::OfFile(file), limits);
 }
@@ -97,7 +108,7 @@ StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadL
     if (auto* const graph = std::get_if<PackedGraph>(&packed)) return OnnxOf(std::move(*graph), limits);
     return Unimplemented(file.string(), ": it was packed as one plan, which is no ONNX model any more");
   }
-  OnnxModel onnx{{}, Within(limits, ReadOptionsFor(file))};
+  OnnxModel onnx{{}, Within(limits, ReadOptionsFor(file)), {}};
   SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
   return onnx;
 }

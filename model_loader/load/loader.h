@@ -36,6 +36,10 @@ struct LoadLimits {
   GraphRevision revise = nullptr;                     // likewise; a packed network, which is none, is refused then
 };
 
+// Notes what share of values is zero on calibration data, by their names in the file, and then does what `then` does,
+// which may be null.
+GraphRevision WithZeros(std::map<std::string, InputZeros> zeros, GraphRevision then = nullptr);
+
 // Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or
 // what else belongs to a Hugging Face checkpoint (safetensors/checkpoint.h), which its folder or index may stand for.
 // NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported:
@@ -59,7 +63,8 @@ inline const std::string& ContainerOf(const RunnableModel& model) {
 // An ONNX model as its readers take it: the bytes of an .onnx file, or of the graph in a packed one.
 struct OnnxModel {
   std::vector<std::byte> bytes;
-  ReadOptions options;  // with where its external data is
+  ReadOptions options;                           // with where its external data is
+  std::map<std::string, InputZeros> zeros = {};  // of a packed one's values, which the options put into the graph
 };
 
 // UNIMPLEMENTED for a packed model that is no graph.

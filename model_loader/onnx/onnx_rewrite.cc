@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "model_loader/onnx/narrow_types.h"
 #include "model_loader/onnx/proto_values.h"
@@ -115,6 +116,37 @@ void WriteElements(std::span<const float> floats, DType dtype, onnx::TensorProto
   proto.mutable_raw_data()->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+OnnxWeight WeightOf(const WeightUse& use, const std::string& name, const Shape& shape) {
+  OnnxWeight weight{use.nodes, shape, use.outputs_last, use.both_ways, use.is_indirect};
+  weight.names.push_back(name);
+  return weight;
+}
+
+// Of initializers of whole numbers that layers multiply with, by name, what a layer says of it: whether its last
+// dimension is the outputs'.
+std::map<std::string, bool> WholeWeights(const onnx::GraphProto& graph) {
+  struct Reading {
+    const char* op;
+    int input;
+  };
+  constexpr Reading kReadings[] = {{"Conv", 1},          {"Gemm", 1},        {"MatMul", 1},       {"ConvInteger", 1},
+                                   {"MatMulInteger", 1}, {"QLinearConv", 3}, {"QLinearMatMul", 3}};
+  std::map<std::string, std::string> dequantised;  // what DequantizeLinear makes, of what
+  std::map<std::string, bool> weights;
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() == "DequantizeLinear" && node.input_size() > 0) dequantised[node.output(0)] = node.input(0);
+    const auto reading = std::ranges::find_if(kReadings, [&](const Reading& of) { return node.op_type() == of.op; });
+    if (reading == std::end(kReadings) || node.input_size() <= reading->input) continue;
+    if (NumberOf(node, "group", 1) != 1) continue;
+    const std::string& input = node.input(reading->input);
+    const auto behind = dequantised.find(input);
+    const bool by_matmul = node.op_type().find("MatMul") != std::string::npos;
+    const bool by_gemm = node.op_type() == "Gemm" && NumberOf(node, "transB", 0) == 0;
+    weights.try_emplace(behind == dequantised.end() ? input : behind->second, by_matmul || by_gemm);
+  }
+  return weights;
+}
+
 // Edits the weights of a graph, and of those within its nodes, in place.
 class WeightEditor {
  public:
@@ -175,9 +207,7 @@ class WeightEditor {
   }
 
   void Apply(const WeightUse& use, const std::string& name, Tensor& tensor) const {
-    OnnxWeight weight{use.nodes, tensor.shape, use.outputs_last, use.both_ways, use.is_indirect};
-    weight.names.push_back(name);
-    edit_(weight, tensor.floats());
+    edit_(WeightOf(use, name, tensor.shape), tensor.floats());
   }
 
   const WeightUses uses_;
@@ -223,6 +253,8 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
   SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
   TakeConstants(*proto.mutable_graph(), /*least_rank=*/2);
   DetachedModel detached;
+  const WeightUses uses(proto.graph());
+  const std::map<std::string, bool> wholes = WholeWeights(proto.graph());
   TensorSource source(options);
   std::vector<onnx::TensorProto*> emptied;
   for (onnx::TensorProto& initializer : *proto.mutable_graph()->mutable_initializer()) {
@@ -238,6 +270,12 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(whole, what, source));
     if (static_cast<int64_t>(tensor.bytes.size()) < least_bytes) continue;
     initializer.Swap(&left);
+    const WeightUse* const use = uses.Find(&initializer, initializer.dims_size());
+    std::optional<OnnxWeight>& weight = detached.weights.emplace_back();
+    if (use != nullptr) weight = WeightOf(*use, initializer.name(), tensor.shape);
+    const auto of_bytes = wholes.find(initializer.name());
+    const bool is_byte = tensor.dtype == DType::kInt8 || tensor.dtype == DType::kUint8;
+    if (is_byte && of_bytes != wholes.end()) weight = OnnxWeight{{of_bytes->first}, tensor.shape, of_bytes->second};
     detached.tensors.push_back(std::move(tensor));
     emptied.push_back(&initializer);
   }

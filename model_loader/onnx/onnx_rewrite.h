@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ bool IsQuantisedOnnx(std::span<const std::byte> model);
 struct DetachedModel {
   std::vector<std::byte> model;
   std::vector<Tensor> tensors;
+  // By tensor: which weight it is, as RewriteOnnxWeights has it, or one of INT8 or UINT8 that convolutions of one
+  // group, Gemm or MatMul, or their kin for whole numbers, read directly or through DequantizeLinear.
+  std::vector<std::optional<OnnxWeight>> weights;
 };
 
 // Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings,

@@ -6,19 +6,28 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/base/tensor.h"
+#include "model_loader/compiled/model_interface.h"
+#include "model_loader/files/npz.h"
 #include "model_loader/network/network.h"
 #include "model_loader/plan/run/plan_runner.h"
 
 namespace swizzle::pack {
 
+// The arrays of calibration data for a model's inputs: of an .npz file that has one for each, or a folder of .npy
+// files, each called after its input. Files of a model with one input may be called anything, and so may arrays of an
+// archive where `any_name` says so; the rows of all such are taken one after another. Errors name what is wrong with
+// which file.
+StatusOr<NpyArrays> ReadCalibration(const std::filesystem::path& from, std::span<const interpreter::Port> inputs,
+                                    bool any_name = false);
+
 // Batches of a network's inputs: of its own batch size where that is fixed, else of one row.
 class CalibrationData {
  public:
-  // From an .npz file that has an array for each input, or a folder of .npy files, each called after its input; those
-  // of a model with one input may be called anything, and are taken one after another. Errors name file and input.
+  // Of what ReadCalibration finds there by any name. Errors name file and input.
   static StatusOr<CalibrationData> Read(const std::filesystem::path& from, const Network& network);
 
   size_t batches() const { return batches_; }

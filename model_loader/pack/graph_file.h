@@ -5,14 +5,25 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "model_loader/load/loader.h"
+#include "model_loader/pack/format_change.h"
 #include "model_loader/packed/packed_graph.h"
 
 namespace swizzle::pack {
 
-// Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
-StatusOr<PackedGraph> PackedGraphOf(const OnnxModel& model);
+struct GraphPacking {
+  PackedGraph graph;
+  FormatRefusals refusals;
+  FormatCosts costs;  // of all tensors; none where nobody asked
+};
+
+// Weights that layers multiply with, FP32, halves, INT8 or UINT8, are matrices in formats of weights where those are
+// asked for by name, or where they take less; zeros of sparse ones lose their sign. `format`: as --format takes it.
+// Zeros of inputs are the model's. Errors are those of DetachInitializers (onnx/onnx_rewrite.h).
+StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format = "auto",
+                                     bool with_costs = false);
 
 // Packed where `file` ends in .swz, else as it is. REQUIRES: nothing of the model is external.
 Status WriteGraph(std::span<const std::byte> model, const std::filesystem::path& file);

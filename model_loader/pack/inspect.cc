@@ -1,12 +1,17 @@
+#include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <span>
+#include <string>
 
 #include "kernels/devices.h"
+#include "model_loader/compiled/compile.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/pack/commands.h"
-#include "model_loader/pack/fallback_report.h"
+#include "model_loader/pack/graph_file.h"
 #include "model_loader/pack/model_report.h"
 #include "model_loader/pack/progress_line.h"
 #include "model_loader/pack/report_page.h"
@@ -25,108 +30,145 @@ Structure StructureOf(const Network& network, const Layer& layer) {
   return DetectStructure(network.weights[layer.weight].matrix, taps);
 }
 
-// A plan drops its network's weights, so this comes before it.
-void DescribeWeights(const Network& network, bool pictures, ModelReport& report) {
-  for (const Layer& layer : network.layers) {
-    report.structures.push_back(StructureOf(network, layer));
-    if (!pictures) continue;
-    report.pictures.push_back(layer.weight < 0 ? WeightPicture() : DrawWeight(network.weights[layer.weight]));
+// What calibration data showed of values, by their names in the model.
+using NamedValues = std::map<std::string, SeenValue>;
+
+// Values of a network among these. In regions a value's name has its number behind it.
+SeenValues ValuesAmong(const NamedValues& named, const Network& network) {
+  SeenValues seen;
+  for (int i = 0; i < static_cast<int>(network.values.size()); ++i) {
+    const std::string& name = network.values[static_cast<size_t>(i)].name;
+    auto found = named.find(name);
+    if (found == named.end()) found = named.find(name.substr(0, name.rfind('#')));
+    if (found != named.end()) seen[i] = found->second;
   }
+  return seen;
 }
 
-Inspection Shown(std::string text, const nlohmann::ordered_json& report, bool with_page) {
-  return {std::move(text), with_page ? ReportPage(report) : std::string()};
-}
+class Inspector {
+ public:
+  Inspector(const InspectCommand& command, const Devices& devices, bool with_pictures, TuningCache* tuning_cache)
+      : command_(command), devices_(devices), with_pictures_(with_pictures), tuning_cache_(tuning_cache) {}
 
-// Of the calibration data, or what the model was packed with; plans of the network then know of them.
-StatusOr<SparseInputs> SeeZeros(const InspectCommand& command, const Devices& devices, Network& network) {
-  Backend* const gpu = HasHostMemory(devices.main()) ? nullptr : &devices.main();
-  if (command.calibration.empty()) {
-    const bool measures = command.tuning_budget > absl::ZeroDuration();
-    return SeeSparseInputs(network, DrawSeenValues(network), measures ? gpu : nullptr);
+  StatusOr<ModelReport> Run(RunnableModel model) {
+    report_.model = command_.model.filename().string();
+    report_.container = ContainerOf(model);
+    report_.features = devices_.main().features_text();
+    auto* const loaded = std::get_if<LoadedModel>(&model);
+    SWIZZLE_RETURN_IF_ERROR(loaded != nullptr ? Prepare(*loaded) : Prepare(std::get<ProgramModel>(model)));
+    const PlanOptions options{.max_batch = command_.max_batch,
+                              .threads = command_.threads,
+                              .precision = command_.precision,
+                              .tuning_budget = command_.tuning_budget,
+                              .tuning_cache = tuning_cache_,
+                              .weight_budget = command_.weight_budget,
+                              .keep_weights = true};
+    SWIZZLE_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileFor(devices_, std::move(model), options));
+    for (const std::shared_ptr<const Plan>& plan : compiled.plans()) {
+      SWIZZLE_ASSIGN_OR_RETURN(report_.parts.emplace_back(), PartOf(*plan));
+    }
+    if (compiled.regional() != nullptr) SWIZZLE_RETURN_IF_ERROR(Describe(compiled));
+    return std::move(report_);
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const SeenValues seen,
-                           SeeValues(network, command.calibration, devices.cpu(), command.threads));
-  KeepZeros(seen, network);
-  return SeeSparseInputs(network, seen, gpu);
-}
 
-StatusOr<ModelReport> ReportOf(const InspectCommand& command, LoadedModel model, const Devices& devices, bool with_page,
-                               TuningCache* tuning_cache) {
-  Backend& backend = devices.main();
-  ModelReport report;
-  report.model = command.model.filename().string();
-  report.container = std::move(model.container);
-  report.producer = model.network.producer;
-  report.features = backend.features_text();
-  report.fusions = std::move(model.fusions);
-  report.costs = CostsOfFormats(model.network);
-  FuseLayers(model.network);  // as the plan will: structures go by its layers
-  if (HasHostMemory(backend)) FuseHostFunctions(model.network);
-  DescribeWeights(model.network, with_page, report);
-  SWIZZLE_ASSIGN_OR_RETURN(report.sparse_inputs, SeeZeros(command, devices, model.network));
-  const PlanOptions options{.max_batch = command.max_batch,
-                            .threads = command.threads,
-                            .precision = command.precision,
-                            .tuning_budget = command.tuning_budget,
-                            .tuning_cache = tuning_cache,
-                            .weight_budget = command.weight_budget};
-  const auto plan = MakePlan(std::move(model.network), backend, options);
-  if (!plan.ok()) return Annotate(plan.status(), command.model.string());
-  report.max_batch = (*plan)->max_batch();
-  report.arena_bytes = static_cast<int64_t>((*plan)->arena_bytes());
-  report.plan = (*plan)->report();
-  return report;
-}
+ private:
+  bool measures() const { return command_.tuning_budget > absl::ZeroDuration(); }
 
-// Nothing where nothing is to be measured, or nothing is planned, or it runs on a device, which takes no times of
-// parts.
-StatusOr<std::optional<regions::RegionTimes>> TimesOf(const InspectCommand& command,
-                                                      const regions::RegionalProgram& regional, Backend& backend) {
-  const bool measures = command.tuning_budget > absl::ZeroDuration() && regional.on_device == nullptr;
-  if (!measures || regional.regions.empty()) return std::nullopt;
-  SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend.NewStream(command.threads));
-  SWIZZLE_ASSIGN_OR_RETURN(auto times, regions::TimeRegions(regional, *stream));
-  return std::optional(std::move(times));
-}
-
-StatusOr<Inspection> InspectRegions(const InspectCommand& command, const ProgramModel& model, const Devices& devices,
-                                    bool with_page, TuningCache* tuning_cache) {
-  if (!command.calibration.empty()) {
-    return Unimplemented(command.model.string(), ": --calibration is for models that are planned whole; this one runs ",
-                         "in regions");
+  Status Prepare(LoadedModel& model) {
+    report_.producer = model.network.producer;
+    report_.fusions = model.fusions;
+    report_.costs = CostsOfFormats(model.network);
+    FuseLayers(model.network);  // as the plan will: values go by its layers
+    if (HasHostMemory(devices_.main())) FuseHostFunctions(model.network);
+    if (command_.calibration.empty()) return {};
+    SWIZZLE_ASSIGN_OR_RETURN(seen_, SeeValues(model.network, command_.calibration, devices_.cpu(), command_.threads));
+    KeepZeros(seen_, model.network);
+    return {};
   }
-  SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices.main(), command.precision));
-  const PlanOptions options{.threads = command.threads,
-                            .precision = command.precision,
-                            .tuning_budget = command.tuning_budget,
-                            .tuning_cache = tuning_cache,
-                            .weight_budget = command.weight_budget};
-  const regions::RegionalProgram regional =
-      regions::PlanRegions(model.program, {devices.cpu(), devices.main_gpu(), devices.functions()}, options);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto times, TimesOf(command, regional, devices.cpu()));
-  const std::string name = command.model.filename().string();
-  std::string text = command.json ? FallbackJson(name, model, regional, times)
-                                  : Concat(name, ": ", FallbackText(model, regional, times), RegionLayersText(regional),
-                                           command.schedule ? ScheduleText(regional) : "");
-  return Shown(std::move(text), FallbackObject(name, model, regional, times), with_page);
+
+  Status Prepare(ProgramModel& model) {
+    report_.producer = model.program->graph().producer;
+    SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices_.main(), command_.precision));
+    constant_bytes_ = model.program->weight_bytes();
+    if (model.container != "safetensors") {
+      SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command_.model));
+      SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf(onnx, "auto", /*with_costs=*/true));
+      report_.costs = std::move(packing.costs);
+    }
+    if (command_.calibration.empty()) return {};
+    SWIZZLE_ASSIGN_OR_RETURN(named_, SeeValues(*model.program, command_.calibration, devices_.cpu(), command_.threads));
+    std::map<std::string, InputZeros> zeros;
+    for (const auto& [name, of] : named_) zeros[name] = of.zeros;
+    LoadLimits limits;
+    limits.revise = WithZeros(std::move(zeros));
+    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel again, LoadRunnableModel(command_.model, limits));
+    model = std::move(std::get<ProgramModel>(again));
+    return {};
+  }
+
+  StatusOr<PartReport> PartOf(const Plan& plan) const {
+    const Network& network = plan.network();
+    PartReport part{.plan = plan.report(), .structures = {}};
+    part.max_batch = plan.max_batch();
+    part.arena_bytes = static_cast<int64_t>(plan.arena_bytes());
+    for (const Layer& layer : network.layers) {
+      part.structures.push_back(StructureOf(network, layer));
+      if (!with_pictures_) continue;
+      part.pictures.push_back(layer.weight < 0 ? WeightPicture() : DrawWeight(network.weights[layer.weight]));
+    }
+    // Of the calibration data, or what the model was packed with.
+    Backend* const gpu = HasHostMemory(devices_.main()) ? nullptr : &devices_.main();
+    if (command_.calibration.empty()) {
+      SWIZZLE_ASSIGN_OR_RETURN(part.sparse_inputs,
+                               SeeSparseInputs(network, DrawSeenValues(network), measures() ? gpu : nullptr));
+    } else {
+      SWIZZLE_ASSIGN_OR_RETURN(part.sparse_inputs,
+                               SeeSparseInputs(network, named_.empty() ? seen_ : ValuesAmong(named_, network), gpu));
+    }
+    return part;
+  }
+
+  Status Describe(const CompiledModel& compiled) {
+    const regions::RegionalProgram& regional = *compiled.regional();
+    for (const auto& again : regional.again) {
+      const auto place = std::ranges::find(regional.regions, again) - regional.regions.begin();
+      ++report_.parts[static_cast<size_t>(place)].places;
+    }
+    report_.program = ProgramReport{regional, compiled.reason(), constant_bytes_, {}, command_.schedule};
+    // A device takes no times of parts.
+    if (!measures() || regional.on_device != nullptr || regional.regions.empty()) return {};
+    SWIZZLE_ASSIGN_OR_RETURN(const auto stream, devices_.cpu().NewStream(command_.threads));
+    SWIZZLE_ASSIGN_OR_RETURN(report_.program->times, regions::TimeRegions(regional, *stream));
+    return {};
+  }
+
+  const InspectCommand& command_;
+  const Devices& devices_;
+  const bool with_pictures_;
+  TuningCache* const tuning_cache_;
+  ModelReport report_;
+  SeenValues seen_;    // of one plan
+  NamedValues named_;  // of a model in regions
+  int64_t constant_bytes_ = 0;
+};
+
+std::string MeasuringText(const RunnableModel& model, const InspectCommand& command, const Devices& devices) {
+  const auto* const loaded = std::get_if<LoadedModel>(&model);
+  return Concat("measuring kernels for ",
+                loaded != nullptr ? Concat(loaded->network.layers.size(), " layers") : "regions", " on ",
+                devices.main().device_name(), ", about ", absl::FormatDuration(command.tuning_budget), " at most ...");
 }
 
-StatusOr<Inspection> InspectOn(const InspectCommand& command, RunnableModel runnable, const Devices& devices,
+StatusOr<Inspection> InspectOn(const InspectCommand& command, RunnableModel model, const Devices& devices,
                                bool with_page, TuningCache* tuning_cache, Terminal& terminal) {
-  if (const auto* unplanned = std::get_if<ProgramModel>(&runnable)) {
-    return InspectRegions(command, *unplanned, devices, with_page, tuning_cache);
-  }
-  auto& model = std::get<LoadedModel>(runnable);
   StatusOr<ModelReport> report;
   {
-    const ProgressLine progress(terminal, Concat("measuring kernels for ", model.network.layers.size(), " layers on ",
-                                                 devices.main().device_name(), ", about ",
-                                                 absl::FormatDuration(command.tuning_budget), " at most ..."));
-    report = ReportOf(command, std::move(model), devices, with_page, tuning_cache);
+    const ProgressLine progress(terminal, MeasuringText(model, command, devices));
+    report = Inspector(command, devices, with_page, tuning_cache).Run(std::move(model));
   }
-  SWIZZLE_RETURN_IF_ERROR(report);
-  return Shown(command.json ? ReportJson(*report) : ReportText(*report), ReportObject(*report), with_page);
+  if (!report.ok()) return Annotate(report.status(), command.model.string());
+  return Inspection{command.json ? ReportJson(*report) : ReportText(*report),
+                    with_page ? ReportPage(ReportObject(*report)) : std::string()};
 }
 
 }  // namespace

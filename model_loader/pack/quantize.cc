@@ -249,16 +249,12 @@ StatusOr<std::string> QuantizeLayers(const QuantizeCommand& command, const Statu
   if (command.calibration.empty()) {
     return InvalidArgument("a model of any graph needs --calibration (", why.message(), ")");
   }
-  std::error_code error;
-  if (std::filesystem::is_directory(command.calibration, error)) {
-    return InvalidArgument("a model of any graph takes its calibration data from an .npz file");
-  }
   const auto as_they_are = [](const OnnxWeight&, std::span<float>) {};
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> whole,
                            RewriteOnnxWeights(file.bytes, as_they_are, file.options));
   SWIZZLE_ASSIGN_OR_RETURN(const auto program,
                            interpreter::ReadProgram(std::span<const std::byte>(whole), {}, interpreter::Nodes::kAll));
-  SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadNpz(command.calibration));
+  SWIZZLE_ASSIGN_OR_RETURN(const NpyArrays inputs, ReadCalibration(command.calibration, program->inputs()));
   const std::unique_ptr<Backend> backend = NewCpuBackend();
   SWIZZLE_ASSIGN_OR_RETURN(const auto stream, backend->NewStream(command.threads));
   std::map<std::string, ActivationScale> scales;

@@ -8,9 +8,8 @@
 
 namespace swizzle::pack {
 
-// Shows a ReportObject (model_report.h), a FallbackObject (fallback_report.h) or an AdviceObject (advice_report.h).
-// Names in it come from models that nobody vouches for: they reach the page as JSON only, ASCII without <, > and &, and
-// its script sets them as text.
+// Shows a ReportObject (model_report.h) or an AdviceObject (advice_report.h). Names in it come from models that nobody
+// vouches for: they reach the page as JSON only, ASCII without <, > and &, and its script sets them as text.
 std::string ReportPage(const nlohmann::ordered_json& report);
 
 }  // namespace swizzle::pack

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <optional>
 #include <ostream>
-#include <variant>
 
 #include "kernels/devices.h"
 #include "model_loader/calibration/row_batches.h"
@@ -9,7 +7,7 @@
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/files/npy.h"
 #include "model_loader/pack/commands.h"
-#include "model_loader/pack/fallback_report.h"
+#include "model_loader/pack/program_report.h"
 
 namespace swizzle::pack {
 namespace {
@@ -50,12 +48,12 @@ StatusOr<Outcome> Execute(const RunCommand& command, Terminal& terminal) {
   const ModelInterface interface = InterfaceOf(model);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> inputs, InputsAmong(interface.inputs, arrays));
   SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(command.device));
-  const auto* const unplanned = std::get_if<ProgramModel>(&model);
-  const auto graph = unplanned != nullptr ? std::optional(*unplanned) : std::nullopt;
   const int64_t rows = inputs[0].shape.empty() ? 1 : inputs[0].shape[0];
   const PlanOptions options = OptionsForRuns(interface, inputs, rows, command.threads);
   SWIZZLE_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileFor(devices, std::move(model), options));
-  if (graph) terminal.err << FallbackText(*graph, *compiled.regional());
+  if (compiled.regional() != nullptr) {
+    terminal.err << ProgramText({.regional = *compiled.regional(), .reason = compiled.reason()});
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<ModelRunner> runner, compiled.NewRunner({.threads = command.threads}));
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs, runner->RunViews(inputs));
   SWIZZLE_RETURN_IF_ERROR(MakeFolder(command.output_folder));

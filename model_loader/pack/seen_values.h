@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "model_loader/interpreter/run/executor.h"
 #include "model_loader/network/network.h"
 
 namespace swizzle {
@@ -27,6 +29,12 @@ using SeenValues = std::map<int, SeenValue>;  // by value of the network
 // tokens.
 StatusOr<SeenValues> SeeValues(const Network& network, const std::filesystem::path& calibration, Backend& cpu,
                                int threads);
+
+// The same of a graph, node by node, by the name of each FP32 value that a Conv, Gemm or MatMul multiplies with a known
+// weight of zeros for the most part.
+StatusOr<std::map<std::string, SeenValue>> SeeValues(const interpreter::Program& program,
+                                                     const std::filesystem::path& calibration, Backend& cpu,
+                                                     int threads);
 
 // The same of a network whose values have zeros, with rows drawn after them.
 SeenValues DrawSeenValues(const Network& network);

@@ -157,6 +157,7 @@ double MeetingShare(const Problem& problem, const Weight& weight, std::span<cons
 
 StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const SeenValues& seen_values, Backend* gpu) {
   SparseInputs inputs;
+  if (network.sequences) return inputs;
   for (int i = 0; i < static_cast<int>(network.layers.size()); ++i) {
     const Layer& layer = network.layers[i];
     if (!MaySkipInputZeros(network, layer)) continue;
@@ -164,7 +165,8 @@ StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const SeenValues&
     if (value == seen_values.end()) continue;
     const Weight& weight = network.weights[layer.weight];
     const std::vector<float>& values = value->second.rows;
-    const int64_t rows = std::ssize(values) / network.values[layer.inputs[0]].elements();
+    const int64_t elements = network.values[layer.inputs[0]].elements(), rows = std::ssize(values) / elements;
+    if (rows == 0 || std::ssize(values) % elements != 0) continue;  // seen at other extents
     const Problem problem = LayerProblem(network, layer, rows, 1);
     SparseInput& seen = inputs[i];
     seen.zeros = value->second.zeros;

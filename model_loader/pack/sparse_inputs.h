@@ -30,7 +30,8 @@ using SparseInputs = std::map<int, SparseInput>;  // by layer of the network
 // As tiles see them: the share of k that both sides hold. `input` is in NCHW.
 double MeetingShare(const Problem& problem, const Weight& weight, std::span<const float> input);
 
-// Of layers whose input was seen, on the rows that were kept. `gpu` is null where nothing is to be timed.
+// Of layers whose input was seen, of the extents that the network has, on the rows that were kept; none of tokens.
+// `gpu` is null where nothing is to be timed.
 StatusOr<SparseInputs> SeeSparseInputs(const Network& network, const SeenValues& seen, Backend* gpu);
 
 }  // namespace swizzle::pack

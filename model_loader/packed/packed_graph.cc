@@ -6,22 +6,19 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/base/check.h"
+#include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
+#include "kernels/base/real_types.h"
+#include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
-#include "model_loader/packed/array_writer.h"
+#include "model_loader/packed/packed_matrix.h"
+#include "model_loader/packed/packed_zeros.h"
 
 namespace swizzle {
 namespace {
 
 constexpr int64_t kWordBits = 64;
-
-// Of single bytes the most common one; else 0, which is what pruning leaves.
-uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes) {
-  if (element_bytes > 1) return 0;
-  std::array<int64_t, 256> counts{};
-  for (const std::byte element : elements) ++counts[static_cast<size_t>(element)];
-  return static_cast<uint64_t>(std::ranges::max_element(counts) - counts.begin());
-}
 
 // Calls visit(T()) with an integer of so many bytes.
 template <typename Visit>
@@ -46,6 +43,13 @@ T ElementAt(std::span<const std::byte> elements, size_t i) {
 }
 
 }  // namespace
+
+uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes) {
+  if (element_bytes > 1) return 0;
+  std::array<int64_t, 256> counts{};
+  for (const std::byte element : elements) ++counts[static_cast<size_t>(element)];
+  return static_cast<uint64_t>(std::ranges::max_element(counts) - counts.begin());
+}
 
 int64_t CompressedElements::stored_bytes() const {
   return static_cast<int64_t>(occupied.size() * sizeof(uint64_t) + values.size());
@@ -113,15 +117,63 @@ CompressedElements Compressed(std::span<const std::byte> elements, int32_t eleme
   return made;
 }
 
+int64_t MatrixElements::dense_bytes() const {
+  const MatrixSize size = matrix.size();
+  return size.rows * size.cols * static_cast<int64_t>(ElementBytes(dtype));
+}
+
+int64_t MatrixElements::stored_bytes() const {
+  class Sum final : public PartSink {
+   public:
+    explicit Sum(DType values) : values_(values) {}
+    void Scalar(std::string_view, int64_t) override {}
+    void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
+      const bool real = array.role == MatrixArray::Role::kValues && array.stored == DType::kFloat32;
+      bytes += elements.size() / ElementBytes(array.type) * ElementBytes(real ? values_ : array.stored);
+    }
+    size_t bytes = 0;
+
+   private:
+    const DType values_;
+  };
+  Sum sum(dtype);
+  matrix.Write(sum);
+  return static_cast<int64_t>(sum.bytes);
+}
+
+std::vector<std::byte> MatrixElements::Expanded() const {
+  DenseMatrix dense = matrix.ToDense();
+  if (transposed) {
+    std::vector<float> turned(dense.values.size());
+    for (int64_t row = 0; row < dense.rows; ++row) {
+      for (int64_t col = 0; col < dense.cols; ++col) {
+        turned[static_cast<size_t>(col * dense.rows + row)] = dense.values[static_cast<size_t>(row * dense.cols + col)];
+      }
+    }
+    dense.values = std::move(turned);
+  }
+  std::vector<std::byte> elements(static_cast<size_t>(dense_bytes()));
+  if (is_whole()) {
+    std::ranges::transform(dense.values, elements.begin(), [&](float value) {
+      return static_cast<std::byte>(static_cast<int32_t>(value) + zero_point);
+    });
+  } else if (IsHalf(dtype)) {
+    StoreHalves(dense.values, dtype, elements.data());
+  } else if (!elements.empty()) {
+    std::memcpy(elements.data(), dense.values.data(), elements.size());
+  }
+  return elements;
+}
+
 int64_t PackedGraph::dense_bytes() const {
   int64_t bytes = 0;
-  for (const CompressedElements& tensor : tensors) bytes += tensor.dense_bytes();
+  for (const PackedElements& tensor : tensors) bytes += DenseBytes(tensor);
   return bytes;
 }
 
 int64_t PackedGraph::stored_bytes() const {
   int64_t bytes = 0;
-  for (const CompressedElements& tensor : tensors) bytes += tensor.stored_bytes();
+  for (const PackedElements& tensor : tensors) bytes += StoredBytes(tensor);
   return bytes;
 }
 
@@ -131,29 +183,64 @@ StatusOr<std::vector<std::byte>> PackedGraph::ElementsAt(const std::string& loca
   if (error != std::errc() || stop != location.data() + location.size() || index >= tensors.size()) {
     return InvalidArgument("the packed model has no elements '", location, "'; it has ", tensors.size(), " tensors");
   }
-  if (tensors[index].dense_bytes() != bytes) {
-    return InvalidArgument("the packed model has ", tensors[index].dense_bytes(), " bytes of elements where ", bytes,
+  if (DenseBytes(tensors[index]) != bytes) {
+    return InvalidArgument("the packed model has ", DenseBytes(tensors[index]), " bytes of elements where ", bytes,
                            " are asked for");
   }
-  return tensors[index].Expanded();
+  return Expanded(tensors[index]);
 }
+
+namespace {
+
+void Pack(const CompressedElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
+  proto.set_elements(tensor.elements);
+  proto.set_element_bytes(tensor.element_bytes);
+  proto.set_filler(tensor.filler);
+  if (!tensor.occupied.empty()) {
+    arrays.Add(DType::kUint64, std::as_bytes(std::span(tensor.occupied)), *proto.mutable_occupied());
+  }
+  arrays.Add(DType::kUint8, tensor.values, *proto.mutable_values());
+}
+
+void Pack(const MatrixElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
+  const MatrixSize size = tensor.matrix.size();
+  proto.set_elements(size.rows * size.cols);
+  proto.set_element_bytes(static_cast<int32_t>(ElementBytes(tensor.dtype)));
+  packed::TensorMatrix& matrix = *proto.mutable_matrix();
+  matrix.set_datatype(std::string(DTypeName(tensor.dtype)));
+  matrix.set_rows(size.rows);
+  matrix.set_transposed(tensor.transposed);
+  matrix.mutable_parts()->set_format(std::string(FormatName(tensor.matrix.format())));
+  if (!tensor.is_whole()) {
+    MatrixWriter writer(arrays, *matrix.mutable_parts(), tensor.dtype);
+    tensor.matrix.Write(writer);
+    return;
+  }
+  proto.set_filler(static_cast<uint8_t>(tensor.zero_point));
+  auto wholes = WholeValues({tensor.matrix, {}, Quantisation{tensor.dtype, {1.0f}, {tensor.zero_point}}});
+  SWIZZLE_CHECK(wholes.has_value());
+  MatrixWriter writer(arrays, *matrix.mutable_parts(), DType::kFloat32, std::move(wholes), tensor.dtype);
+  tensor.matrix.Write(writer);
+}
+
+}  // namespace
 
 StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph) {
   ArrayWriter arrays;
   packed::Header header;
   packed::Graph& proto = *header.mutable_graph();
   arrays.Add(DType::kUint8, graph.model, *proto.mutable_model());
-  for (const CompressedElements& tensor : graph.tensors) {
-    packed::Elements& elements = *proto.add_tensors();
-    elements.set_elements(tensor.elements);
-    elements.set_element_bytes(tensor.element_bytes);
-    elements.set_filler(tensor.filler);
-    if (!tensor.occupied.empty()) {
-      arrays.Add(DType::kUint64, std::as_bytes(std::span(tensor.occupied)), *elements.mutable_occupied());
-    }
-    arrays.Add(DType::kUint8, tensor.values, *elements.mutable_values());
+  bool has_matrices = false;
+  for (const PackedElements& tensor : graph.tensors) {
+    std::visit([&](const auto& of) { Pack(of, arrays, *proto.add_tensors()); }, tensor);
+    has_matrices |= std::holds_alternative<MatrixElements>(tensor);
   }
-  return PackedFile(header, arrays, kGraphVersion);
+  for (const auto& [value, zeros] : graph.zeros) {
+    packed::NamedZeros& named = *proto.add_zeros();
+    named.set_value(value);
+    PackZeros(zeros, *named.mutable_zeros());
+  }
+  return PackedFile(header, arrays, has_matrices ? kGraphFormatsVersion : kGraphVersion);
 }
 
 Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file) {

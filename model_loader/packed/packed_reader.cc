@@ -5,17 +5,22 @@
 #include <string>
 
 #include "kernels/base/field_count.h"
+#include "kernels/base/real_types.h"
 #include "kernels/format/whole_values.h"
+#include "kernels/operator/count_zeros.h"
 #include "model_loader/files/file_kind.h"
 #include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_matrix.h"
 #include "model_loader/packed/packed_operator.h"
 #include "model_loader/packed/packed_quantisation.h"
+#include "model_loader/packed/packed_zeros.h"
 
 namespace swizzle {
 namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
-constexpr int64_t kMaxDenseElements = int64_t{1} << 31;  // of all weights together, had they been stored dense
+// Of all weights together, had they been stored dense; bytes of tensors of graphs.
+constexpr int64_t kMaxDenseElements = int64_t{1} << 31, kMaxDenseBytes = int64_t{1} << 33;
 
 struct Contents {
   packed::Header header;
@@ -117,6 +122,9 @@ StatusOr<Contents> ReadHeader(std::span<const std::byte> file) {
     SplitIntoParts(weight);
     SWIZZLE_RETURN_IF_ERROR(CheckPartNames(weight.parts()));
   }
+  for (const packed::Elements& tensor : contents.header.graph().tensors()) {
+    SWIZZLE_RETURN_IF_ERROR(CheckPartNames(tensor.matrix().parts()));
+  }
   return contents;
 }
 
@@ -148,6 +156,10 @@ StatusOr<std::vector<PlacedArray>> PlaceArrays(const Contents& contents, uint64_
   if (contents.header.has_graph()) arrays.push_back({.what = "the bytes of the graph", .array = &graph.model()});
   for (int i = 0; i < graph.tensors_size(); ++i) {
     const packed::Elements& tensor = graph.tensors(i);
+    for (const packed::NamedArray& named : tensor.matrix().parts().arrays()) {
+      arrays.push_back({.what = Concat("tensor ", i, ": its ", named.name()), .array = &named.array()});
+    }
+    if (tensor.has_matrix()) continue;
     if (tensor.has_occupied())
       arrays.push_back({.what = Concat("tensor ", i, ": its bits"), .array = &tensor.occupied()});
     arrays.push_back({.what = Concat("tensor ", i, ": its values"), .array = &tensor.values()});
@@ -207,87 +219,22 @@ Status CheckDenseSizes(const packed::Header& header) {
                              " is impossible, or takes the weights above ", kMaxDenseElements, " elements in all");
     }
   }
+  int64_t total_bytes = 0;
+  for (int i = 0; i < header.graph().tensors_size(); ++i) {
+    const packed::Elements& tensor = header.graph().tensors(i);
+    int64_t bytes = 0;
+    if (!tensor.has_matrix()) continue;
+    if (tensor.elements() < 0 || tensor.element_bytes() < 1 ||
+        __builtin_mul_overflow(tensor.elements(), int64_t{tensor.element_bytes()}, &bytes) ||
+        __builtin_add_overflow(total_bytes, bytes, &total_bytes) || total_bytes > kMaxDenseBytes) {
+      return InvalidArgument("tensor ", i, " of ", tensor.elements(), " elements is impossible, or takes the matrices ",
+                             "above ", kMaxDenseBytes, " bytes in all");
+    }
+  }
   return {};
 }
 
-// The parts of one matrix, whose arrays have been checked to lie in the file. Values that are whole numbers it gives
-// less their zero point.
-class MatrixParts final : public PartSource {
- public:
-  MatrixParts(const packed::Matrix& matrix, const std::optional<Quantisation>& quantisation,
-              std::span<const std::byte> file, uint64_t arrays_begin)
-      : matrix_(matrix), quantisation_(quantisation), file_(file), arrays_begin_(arrays_begin) {}
-
-  StatusOr<int64_t> Scalar(std::string_view name) override {
-    for (const packed::Scalar& scalar : matrix_.scalars()) {
-      if (scalar.name() != name) continue;
-      ++read_;
-      return scalar.value();
-    }
-    return InvalidArgument("its ", name, " are missing");
-  }
-
-  StatusOr<std::span<const std::byte>> Array(const MatrixArray& array) override {
-    for (const packed::NamedArray& named : matrix_.arrays()) {
-      if (named.name() != array.name) continue;
-      ++read_;
-      if (array.role == MatrixArray::Role::kValues && array.stored == DType::kFloat32 && IsWhole(named.array())) {
-        return WholeElements(named.array(), array.name);
-      }
-      return Elements(named.array(), array.name, array.stored);
-    }
-    return InvalidArgument("its ", array.name, " are missing");
-  }
-
-  StatusOr<std::span<const std::byte>> Elements(const packed::Array& array, std::string_view name, DType type) const {
-    if (array.type() != PackedType(type)) {
-      return InvalidArgument("its ", name, " have element type ", static_cast<int>(array.type()), " instead of ",
-                             packed::ElementType_Name(PackedType(type)));
-    }
-    if (array.bytes() % ElementBytes(type) != 0) {
-      return InvalidArgument("its ", name, " take ", array.bytes(), " bytes, not a multiple of ", ElementBytes(type));
-    }
-    return file_.subspan(arrays_begin_ + array.offset(), array.bytes());
-  }
-
-  // Whether it gave values that are to be scaled.
-  bool gave_wholes() const { return !wholes_.empty(); }
-
-  // Nothing stands in the file twice, or without a reader.
-  Status CheckAllRead() const {
-    if (read_ == matrix_.scalars_size() + matrix_.arrays_size()) return {};
-    return InvalidArgument("it has parts that no matrix of its format has");
-  }
-
- private:
-  bool IsWhole(const packed::Array& array) const {
-    if (!quantisation_) return false;
-    return (quantisation_->dtype == DType::kInt8 && array.type() == packed::ELEMENT_TYPE_INT8) ||
-           (quantisation_->dtype == DType::kUint8 && array.type() == packed::ELEMENT_TYPE_UINT8);
-  }
-
-  StatusOr<std::span<const std::byte>> WholeElements(const packed::Array& array, std::string_view name) {
-    const std::optional<int32_t> zero_point = quantisation_->common_zero_point();
-    if (!zero_point) return InvalidArgument("its ", name, " are whole numbers, with a zero point for each row");
-    SWIZZLE_ASSIGN_OR_RETURN(const auto bytes, Elements(array, name, quantisation_->dtype));
-    const bool is_signed = quantisation_->dtype == DType::kInt8;
-    wholes_.reserve(bytes.size());
-    for (const std::byte byte : bytes) {
-      const int32_t whole = is_signed ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
-      wholes_.push_back(static_cast<float>(whole - *zero_point));
-    }
-    return std::as_bytes(std::span(wholes_));
-  }
-
-  const packed::Matrix& matrix_;
-  const std::optional<Quantisation>& quantisation_;
-  const std::span<const std::byte> file_;
-  const uint64_t arrays_begin_;
-  std::vector<float> wholes_;
-  int read_ = 0;
-};
-
-// Likewise of a graph.
+// Builds a graph from a header whose arrays have been checked to lie in the file.
 class GraphUnpacker {
  public:
   GraphUnpacker(std::span<const std::byte> file, const Contents& contents)
@@ -297,15 +244,53 @@ class GraphUnpacker {
     PackedGraph graph;
     SWIZZLE_ASSIGN_OR_RETURN(graph.model, BytesOf(graph_.model(), DType::kUint8));
     for (int i = 0; i < graph_.tensors_size(); ++i) {
-      StatusOr<CompressedElements> tensor = Unpack(graph_.tensors(i));
+      StatusOr<PackedElements> tensor = Unpack(graph_.tensors(i));
       if (!tensor.ok()) return Annotate(tensor.status(), Concat("tensor ", i));
       graph.tensors.push_back(*std::move(tensor));
+    }
+    for (const packed::NamedZeros& named : graph_.zeros()) {
+      const InputZeros zeros = UnpackedZeros(named.zeros());
+      SWIZZLE_RETURN_IF_ERROR(CheckName(named.value(), "a value"));
+      SWIZZLE_RETURN_IF_ERROR(Annotate(Validate(zeros), Concat("value '", named.value(), "'")));
+      graph.zeros[named.value()] = zeros;
     }
     return graph;
   }
 
  private:
-  StatusOr<CompressedElements> Unpack(const packed::Elements& proto) const {
+  StatusOr<PackedElements> Unpack(const packed::Elements& proto) const {
+    if (!proto.has_matrix()) return UnpackBits(proto);
+    const packed::TensorMatrix& matrix = proto.matrix();
+    const std::optional<Format> format = FormatFromName(matrix.parts().format());
+    const std::optional<DType> dtype = DTypeFromName(matrix.datatype());
+    if (!format || !HasValues(*format)) return InvalidArgument("it is in no format with values that is known here");
+    MatrixElements made{.dtype = dtype.value_or(DType::kBool), .transposed = matrix.transposed()};
+    if (!made.is_whole() && made.dtype != DType::kFloat32 && !IsHalf(made.dtype)) {
+      return InvalidArgument("its elements are of no type that matrices have");
+    }
+    if (static_cast<size_t>(proto.element_bytes()) != ElementBytes(*dtype)) {
+      return InvalidArgument("its elements are of ", proto.element_bytes(), " bytes, and of ", DTypeName(*dtype));
+    }
+    if (matrix.rows() < 1 || proto.elements() % matrix.rows() != 0) {
+      return InvalidArgument("it has ", proto.elements(), " elements in ", matrix.rows(), " rows");
+    }
+    std::optional<Quantisation> wholes;
+    if (made.is_whole()) {
+      const auto filler = static_cast<uint8_t>(proto.filler());
+      made.zero_point = made.dtype == DType::kInt8 ? static_cast<int8_t>(filler) : int32_t{filler};
+      wholes = Quantisation{made.dtype, {1.0f}, {made.zero_point}};
+    }
+    MatrixParts parts(matrix.parts(), wholes, file_, arrays_begin_, made.is_whole() ? DType::kFloat32 : made.dtype);
+    const MatrixSize size = {matrix.rows(), proto.elements() / matrix.rows()};
+    SWIZZLE_ASSIGN_OR_RETURN(made.matrix, WeightMatrix::Read(*format, size, parts));
+    if (made.is_whole() && !parts.gave_wholes() && made.matrix.nnz() > 0) {
+      return InvalidArgument("its values are not of ", DTypeName(made.dtype));
+    }
+    SWIZZLE_RETURN_IF_ERROR(parts.CheckAllRead());
+    return PackedElements(std::move(made));
+  }
+
+  StatusOr<PackedElements> UnpackBits(const packed::Elements& proto) const {
     CompressedElements made{proto.elements(), proto.element_bytes(), proto.filler(), {}, {}};
     if (proto.has_occupied()) {
       SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bits, BytesOf(proto.occupied(), DType::kUint64));
@@ -314,7 +299,7 @@ class GraphUnpacker {
     }
     SWIZZLE_ASSIGN_OR_RETURN(made.values, BytesOf(proto.values(), DType::kUint8));
     SWIZZLE_RETURN_IF_ERROR(made.Validate());
-    return made;
+    return PackedElements(std::move(made));
   }
 
   StatusOr<std::vector<std::byte>> BytesOf(const packed::Array& array, DType type) const {
@@ -346,9 +331,7 @@ class Unpacker {
       network.values.push_back(
           {value.name(), value.channels(), value.height(), value.width(), value.per_token(), value.ids()});
       network.values.back().quantisation = UnpackedQuantisation(value);
-      if (!value.has_zeros()) continue;
-      const packed::Zeros& zeros = value.zeros();
-      network.values.back().zeros = {zeros.channels(), zeros.planes(), zeros.runs(), zeros.elements()};
+      if (value.has_zeros()) network.values.back().zeros = UnpackedZeros(value.zeros());
     }
     for (const packed::Layer& layer : header_.layers()) {
       SWIZZLE_ASSIGN_OR_RETURN(network.layers.emplace_back(), UnpackLayer(layer));

@@ -1,7 +1,6 @@
 #include "model_loader/packed/packed_writer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "kernels/base/field_count.h"
@@ -9,61 +8,21 @@
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/array_writer.h"
 #include "model_loader/packed/file_layout.h"
+#include "model_loader/packed/packed_matrix.h"
 #include "model_loader/packed/packed_operator.h"
 #include "model_loader/packed/packed_quantisation.h"
+#include "model_loader/packed/packed_zeros.h"
 
 namespace swizzle {
 namespace {
-
-class MatrixWriter final : public PartSink {
- public:
-  MatrixWriter(const Weight& weight, ArrayWriter& arrays, packed::Matrix& proto)
-      : wholes_(WholeValues(weight)), arrays_(arrays), proto_(proto) {
-    if (wholes_) whole_type_ = weight.quantisation->dtype;
-  }
-
-  void Scalar(std::string_view name, int64_t value) override {
-    packed::Scalar& scalar = *proto_.add_scalars();
-    scalar.set_name(std::string(name));
-    scalar.set_value(value);
-  }
-
-  void Array(const MatrixArray& array, std::span<const std::byte> elements) override {
-    packed::NamedArray& named = *proto_.add_arrays();
-    named.set_name(std::string(array.name));
-    if (wholes_ && array.role == MatrixArray::Role::kValues) {
-      arrays_.Add(whole_type_, *wholes_, *named.mutable_array());
-    } else if (array.stored == array.type) {
-      arrays_.Add(array.type, elements, *named.mutable_array());
-    } else {
-      const std::vector<uint16_t> narrow = Narrowed(elements);
-      arrays_.Add(array.stored, std::as_bytes(std::span(narrow)), *named.mutable_array());
-    }
-  }
-
- private:
-  static std::vector<uint16_t> Narrowed(std::span<const std::byte> elements) {
-    std::vector<uint16_t> narrow(elements.size() / sizeof(uint32_t));
-    for (size_t i = 0; i < narrow.size(); ++i) {
-      uint32_t element;
-      std::memcpy(&element, elements.data() + i * sizeof(element), sizeof(element));
-      narrow[i] = static_cast<uint16_t>(element);
-    }
-    return narrow;
-  }
-
-  const std::optional<std::vector<std::byte>> wholes_;  // none: values are real numbers
-  DType whole_type_ = DType::kInt8;
-  ArrayWriter& arrays_;
-  packed::Matrix& proto_;
-};
 
 void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto) {
   const auto& [matrix, bias, quantisation] = weight;  // all that packed_reader.cc reads
   proto.set_rows(weight.rows());
   proto.set_cols(weight.cols());
   proto.mutable_parts()->set_format(std::string(FormatName(weight.format())));
-  MatrixWriter writer(weight, arrays, *proto.mutable_parts());
+  const DType whole_type = quantisation ? quantisation->dtype : DType::kInt8;
+  MatrixWriter writer(arrays, *proto.mutable_parts(), DType::kFloat32, WholeValues(weight), whole_type);
   matrix.Write(writer);
   if (!bias.empty()) arrays.Add(DType::kFloat32, std::as_bytes(std::span(bias)), *proto.mutable_bias());
   PackQuantisation(quantisation, proto);
@@ -98,12 +57,7 @@ void PackValue(const NetworkValue& value, packed::Value& proto) {
   proto.set_per_token(per_token);
   proto.set_ids(ids);
   PackQuantisation(quantisation, proto);
-  if (!zeros) return;
-  const auto& [empty_channels, empty_planes, empty_runs, elements] = *zeros;
-  proto.mutable_zeros()->set_channels(empty_channels);
-  proto.mutable_zeros()->set_planes(empty_planes);
-  proto.mutable_zeros()->set_runs(empty_runs);
-  proto.mutable_zeros()->set_elements(elements);
+  if (zeros) PackZeros(*zeros, *proto.mutable_zeros());
 }
 
 void PackPort(const NetworkPort& port, packed::Port& proto) {
@@ -135,7 +89,7 @@ StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
   const packed::Header header = PackHeader(network, arrays);
   const auto with_weights = std::ranges::count_if(network.layers, [](const Layer& layer) { return layer.weight >= 0; });
   const bool shares_weights = with_weights > std::ssize(network.weights);
-  return PackedFile(header, arrays, shares_weights ? kPackedVersion : kNetworkVersion);
+  return PackedFile(header, arrays, shares_weights ? kSharedWeightsVersion : kNetworkVersion);
 }
 
 Status WritePacked(const Network& network, const std::filesystem::path& file) {

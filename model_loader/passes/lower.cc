@@ -136,6 +136,7 @@ class Lowering {
   int AddNetworkValue(int value) {
     network_.values.push_back(RowExtent(graph_.values[value].name, graph_.ShapeOf(value)));
     network_.values.back().per_token = graph_.values[value].per_token;
+    network_.values.back().zeros = graph_.values[value].zeros;
     if (const auto& wholes = graph_.values[value].wholes; wholes && wholes->quantisation.per_tensor()) {
       network_.values.back().quantisation = wholes->quantisation;
     }
@@ -198,7 +199,11 @@ class Lowering {
     if (!op) return Unimplemented(Describe(node), " cannot run: no layer does what it does");
     const int output = node.outputs[0];
     if (op == Op::kReshape && IsSameRow(node)) {
-      network_values_[output] = network_values_[node.inputs[0]];
+      const int same = network_values_[output] = network_values_[node.inputs[0]];
+      if (graph_.values[output].zeros) {  // they were counted by this name
+        network_.values[same].name = graph_.values[output].name;
+        network_.values[same].zeros = graph_.values[output].zeros;
+      }
       return {};
     }
     if (op == Op::kTranspose) {

@@ -206,7 +206,6 @@ Assembly Assemble(Backend& backend, Network network, AssembledFor batches, RunSe
   parts.id_limits = facts.id_limits;
   parts.position_limit = facts.position_limit;
   parts.threads = settings.threads;
-  network.weights.clear();
   parts.network = std::move(network);
   assembly.program = std::make_shared<const Program>(std::move(parts));
   return assembly;

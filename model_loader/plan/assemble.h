@@ -34,8 +34,8 @@ struct Assembly {
   uint64_t hash = 0;    // see ExtendPlanHash; of all lists
 };
 
-// Takes the network, whose weights may be gone. choices: by rising size; the last serves all that are larger, too.
-// REQUIRES: `weights` holds what the choices take.
+// Takes the network, which keeps the weights that it has. choices: by rising size; the last serves all that are larger,
+// too. REQUIRES: `weights` holds what the choices take.
 Assembly Assemble(Backend& backend, Network network, AssembledFor batches, RunSettings settings,
                   const std::vector<BucketChoice>& choices, const PreparedWeights& weights, const WeightFacts& facts);
 

@@ -54,7 +54,7 @@ class Planner {
   Planner(PlanMaterials& materials, Backend& backend, MeasuredOn on, BatchSize max_size, const PlanOptions& options)
       : materials_(materials),
         network_(materials.network),
-        keeps_weights_(materials.keep),
+        keeps_weights_(materials.keep || options.keep_weights),
         backend_(backend),
         max_size_(max_size),
         options_(options),
@@ -80,11 +80,11 @@ class Planner {
     PlanReport report = StartReport();
     SWIZZLE_RETURN_IF_ERROR(PrepareWeights());
     SWIZZLE_ASSIGN_OR_RETURN(std::vector<BucketChoice> choices, ChooseByBucket());
-    Assembly assembly = Assemble(backend_, Bare(), {max_size_}, settings_, choices, weights_, facts);
+    Assembly assembly = Assemble(backend_, OfPlan(), {max_size_}, settings_, choices, weights_, facts);
     if (choices.size() > 1 && !assembly.program->has_tail()) {
       // Parts of a batch gain more from a tail than sizes do from kernels of their own.
       std::vector<BucketChoice> alike = {CommonBucket()};
-      Assembly common = Assemble(backend_, Bare(), {max_size_}, settings_, alike, weights_, facts);
+      Assembly common = Assemble(backend_, OfPlan(), {max_size_}, settings_, alike, weights_, facts);
       if (common.program->has_tail()) {
         std::tie(assembly, choices) = std::tuple(std::move(common), std::move(alike));
       }
@@ -230,6 +230,9 @@ class Planner {
     }
     return shapes;
   }
+
+  // As the plan has it.
+  Network OfPlan() { return options_.keep_weights ? network_ : Bare(); }
 
   // The network without its weights.
   Network Bare() {

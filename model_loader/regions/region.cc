@@ -78,6 +78,7 @@ class Extraction {
   int AddValue(int value) {
     Value named;
     named.name = Concat(graph_.values[static_cast<size_t>(value)].name, "#", value);
+    named.zeros = graph_.values[static_cast<size_t>(value)].zeros;
     made_.values.push_back(std::move(named));
     return values_[value] = static_cast<int>(made_.values.size()) - 1;
   }

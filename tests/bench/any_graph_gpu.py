@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The models of any_graph.py on a GPU, beside PyTorch on the same files (torch_graph.py), in the same run.
 
-    python3 tests/bench/any_graph_gpu.py --bench=build/cuda/bin/regions_bench [--models=vit,swin] [--sparsities=0,0.9]
+    python3 tests/bench/any_graph_gpu.py --bench=build/cuda/bin/plan_bench [--models=vit,swin] [--sparsities=0,0.9]
         [--precisions=FP32,FP16] [--batch=1] [--tuning-budget=5] [--no-torch] [--staged] [--check] [--output=FILE]
 
 Inputs are in memory that the device reads, as a server has them and as PyTorch's are; --staged measures, too, what it
@@ -47,7 +47,7 @@ def json_lines(command):
 
 def ours(arguments, scratch, name, sparsity):
     """Rows, one a precision."""
-    command = [arguments.bench, f'--model={scratch / name}_{sparsity}.onnx', f'--lock={scratch}/lock', '-o', 'json',
+    command = [arguments.bench, f'--model={scratch / name}_{sparsity}.onnx', f'--lock={scratch}/lock', '--alone', '-o', 'json',
                f'--precision={",".join(arguments.precisions)}', f'--batch={arguments.batch}', '--threads=4',
                f'--tuning-budget={arguments.tuning_budget}', f'--rounds={arguments.rounds}',
                f'--tuning-cache={scratch / name}_{sparsity}.times',

@@ -1,9 +1,10 @@
-// A whole model on one device, sparse against dense: per layer what was chosen and what the best dense kernel took, and
+// A model on one device, sparse against dense: per layer what was chosen and what the best dense kernel took, and
 // whole, as executors run it (copies between host and device included).
 //
 //   plan_bench --model=mobilenet_v1:1.4 --sparsity=0.9 --device=cuda --batch=1
 //   plan_bench --model=bert-base --device=cuda --batch=8 --length=128 -o json
 //   plan_bench --model=minilm --device=cuda --batch=1,8,32
+//   plan_bench --model=swin.onnx --alone --device=cuda --precision=FP32,FP16 --tuning-budget=5 -o json
 //
 // Two plans are made of the same network, one with all kernels and one with the dense ones alone, and run in turn;
 // times are medians of the rounds. Of several batches each has a line; plans serve the largest. Where images are copied
@@ -12,6 +13,9 @@
 // --streams=N as many executors, each with a stream of its own, then run the sparse plan side by side for two seconds,
 // and their batches a second are printed beside those of one. --write stores the model as a packed file instead, for a
 // server.
+//
+// Models that run in regions, and with --alone all models, are run as requests are, inputs and outputs in memory of
+// their own (request_bench.h); what shows single layers is for one plan.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -32,6 +36,7 @@
 #include "model_loader/plan/choose/median.h"
 #include "tests/bench/machine_peaks.h"
 #include "tests/bench/plan_bench_runner.h"
+#include "tests/bench/request_bench.h"
 #include "tests/support/drawn_models.h"
 #include "tests/support/drawn_quantisation.h"
 
@@ -152,7 +157,7 @@ Status PrintSteps(BenchRunner& runner, int rounds) {
   return absl::OkStatus();
 }
 
-Json ResultOf(const Options& options, const BenchRunner& sparse, const BenchRunner& dense,
+Json ResultOf(const Options& options, const std::string& precision, const BenchRunner& sparse, const BenchRunner& dense,
               const std::map<std::string, double>& medians) {
   Json kernels = Json::object();
   for (const LayerReport& layer : sparse.report().layers) {
@@ -167,7 +172,7 @@ Json ResultOf(const Options& options, const BenchRunner& sparse, const BenchRunn
           {"vector_rows", options.vector_rows},
           {"batch", sparse.size().rows},
           {"length", options.length},
-          {"precision", options.precision},
+          {"precision", precision},
           {"device", sparse.report().device},
           {"sparse_us", medians.at("sparse")},
           {"dense_us", medians.at("dense")},
@@ -193,7 +198,8 @@ void AddTokenRates(BatchSize size, Json& result) {
 }
 
 // Of the batch that both are set to.
-StatusOr<Json> MeasureBatch(const Options& options, BenchRunner& sparse, BenchRunner& dense) {
+StatusOr<Json> MeasureBatch(const Options& options, const std::string& precision, BenchRunner& sparse,
+                            BenchRunner& dense) {
   std::vector<double> sparse_times, dense_times, sparse_computes, dense_computes;
   const std::optional<double> round_trip = bench::LineRoundTripNanoseconds();
   for (int round = -5; round < options.rounds; ++round) {  // the first warm up
@@ -210,7 +216,8 @@ StatusOr<Json> MeasureBatch(const Options& options, BenchRunner& sparse, BenchRu
     sparse_computes.push_back(sparse_compute);
     dense_computes.push_back(dense_compute);
   }
-  Json result = ResultOf(options, sparse, dense, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
+  Json result =
+      ResultOf(options, precision, sparse, dense, {{"sparse", Median(sparse_times)}, {"dense", Median(dense_times)}});
   if (!sparse_computes.empty()) {
     result["sparse_compute_us"] = Median(sparse_computes);
     result["dense_compute_us"] = Median(dense_computes);
@@ -244,17 +251,16 @@ void PrintResult(const Options& options, const BenchRunner& sparse, const Json& 
   if (options.streams > 1) std::cout << "batches a second by streams: " << result["batches_per_second"].dump() << "\n";
 }
 
-Status Measure(const Options& options, const Network& network) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
-  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner sparse, BenchRunner::Make(network, devices.main(), options, false));
-  Options others = options;
-  if (options.against_single) others.precision = "FP32";
-  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner dense,
-                           BenchRunner::Make(network, devices.main(), others, !options.against_single));
+Status MeasurePlan(const Options& options, const std::string& precision, const Network& network,
+                   const Devices& devices) {
+  SWIZZLE_ASSIGN_OR_RETURN(BenchRunner sparse, BenchRunner::Make(network, devices.main(), options, precision, false));
+  SWIZZLE_ASSIGN_OR_RETURN(
+      BenchRunner dense, options.against_single ? BenchRunner::Make(network, devices.main(), options, "FP32", false)
+                                                : BenchRunner::Make(network, devices.main(), options, precision, true));
   if (!options.json && (options.layers || options.candidates)) PrintLayers(sparse.report(), options.candidates);
   for (const int64_t batch : options.batches) {
     for (BenchRunner* runner : {&sparse, &dense}) runner->SetRows(batch);
-    SWIZZLE_ASSIGN_OR_RETURN(const Json result, MeasureBatch(options, sparse, dense));
+    SWIZZLE_ASSIGN_OR_RETURN(const Json result, MeasureBatch(options, precision, sparse, dense));
     if (options.json) {
       std::cout << result.dump() << "\n";
       continue;
@@ -267,29 +273,47 @@ Status Measure(const Options& options, const Network& network) {
   return absl::OkStatus();
 }
 
-StatusOr<Network> LoadNetwork(const Options& options) {
+StatusOr<RunnableModel> Load(const Options& options) {
   const std::filesystem::path path = options.model;
-  if (path.extension() != ".onnx" && path.extension() != ".swz") {
-    SWIZZLE_ASSIGN_OR_RETURN(Network network, testing::MakeDrawnModel(options.model, options.sparsity));
-    if (options.vector_rows > 1) testing::DrawVectors(network, options.vector_rows);
-    if (options.byte_images && !network.sequences) {
-      for (NetworkPort& port : network.inputs) {
-        port.dtype = DType::kUint8;
-        network.values[port.value].quantisation = Quantisation{port.dtype, {1.0f / 128}, {128}};
-      }
+  if (path.extension() == ".onnx" || path.extension() == ".swz") return LoadRunnableModel(path);
+  LoadedModel drawn;
+  SWIZZLE_ASSIGN_OR_RETURN(drawn.network, testing::MakeDrawnModel(options.model, options.sparsity));
+  Network& network = drawn.network;
+  if (options.vector_rows > 1) testing::DrawVectors(network, options.vector_rows);
+  if (options.byte_images && !network.sequences) {
+    for (NetworkPort& port : network.inputs) {
+      port.dtype = DType::kUint8;
+      network.values[port.value].quantisation = Quantisation{port.dtype, {1.0f / 128}, {128}};
     }
-    if (options.int8) SWIZZLE_RETURN_IF_ERROR(testing::QuantiseDrawn(network));
-    return network;
   }
-  SWIZZLE_ASSIGN_OR_RETURN(RunnableModel model, LoadRunnableModel(path));
-  if (auto* loaded = std::get_if<LoadedModel>(&model)) return std::move(loaded->network);
-  return Unimplemented(options.model, " runs on the interpreter only");
+  if (options.int8) SWIZZLE_RETURN_IF_ERROR(testing::QuantiseDrawn(network));
+  return RunnableModel(std::move(drawn));
+}
+
+// What is said that only goes for one plan.
+Status CheckIsOfRequests(const Options& options) {
+  if (!options.layers && !options.candidates && !options.steps && options.streams == 1 && options.write.empty())
+    return {};
+  return InvalidArgument(
+      "--layers, --candidates, --steps, --streams and --write are for a model that is planned whole, ",
+      "without --alone; `swizzle-pack inspect` shows the layers of all");
 }
 
 Status Run(Options options) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Network network, LoadNetwork(options));
+  SWIZZLE_ASSIGN_OR_RETURN(const RunnableModel model, Load(options));
+  const auto* const whole = std::get_if<LoadedModel>(&model);
+  if (whole == nullptr || options.alone || options.dense || options.check || options.staged) {
+    SWIZZLE_RETURN_IF_ERROR(CheckIsOfRequests(options));
+    return MeasureRequests(options, model);
+  }
+  const Network& network = whole->network;
   if (network.sequences && network.sequences->length > 0) options.length = network.sequences->length;
-  return options.write.empty() ? Measure(options, network) : WritePacked(network, options.write);
+  if (!options.write.empty()) return WritePacked(network, options.write);
+  SWIZZLE_ASSIGN_OR_RETURN(const Devices devices, Devices::Open(options.device));
+  for (const std::string& precision : options.precisions) {
+    SWIZZLE_RETURN_IF_ERROR(MeasurePlan(options, precision, network, devices));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -305,7 +329,8 @@ int main(int argc, char** argv) {
   app.add_option("--vector", options.vector_rows, "of drawn weights: rows that keep the same columns")
       ->check(CLI::Range(1, 1024));
   app.add_option("--device", options.device, "auto, cpu, cuda, cuda:N");
-  app.add_option("--precision", options.precision, "on the CPU FP32 or BF16")
+  app.add_option("--precision", options.precisions, "one or more; on the CPU FP32 or BF16")
+      ->delimiter(',')
       ->check(CLI::IsMember({"FP32", "FP16X3", "TF32", "FP16", "BF16", "INT8"}));
   app.add_option("--batch", options.batches, "one or more")->delimiter(',')->check(CLI::Range(1, 4096));
   app.add_option("--max-batch", options.max_batch,
@@ -315,7 +340,8 @@ int main(int argc, char** argv) {
                  "packed weights, as a multiple of one form a layer; 0: the usual");
   app.add_option("--micro-batch", options.micro_batch, "rows, or tokens, that a run takes at most; 0: as planned")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--length", options.length, "tokens of each sequence, where the model leaves that free")
+  app.add_option("--length", options.length,
+                 "tokens of each sequence, and what else but the batch the model leaves free")
       ->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 100000));
   app.add_option("--streams", options.streams, "executors to run side by side, too")->check(CLI::Range(1, 64));
@@ -329,6 +355,15 @@ int main(int argc, char** argv) {
   app.add_flag("--pin-threads", options.pin_threads,
                "keep each thread to a processor, as the server does with eight or more");
   app.add_flag("--against-single", options.against_single, "beside the same plan in FP32, instead of the dense one");
+  app.add_flag("--alone", options.alone, "the model alone, as requests run it, without the dense one");
+  app.add_flag("--dense", options.dense, "likewise, with dense kernels only");
+  app.add_flag("--staged", options.staged, "as requests, whose inputs are in memory that the device doesn't read");
+  app.add_flag("--check", options.check, "as requests, whose outputs are compared with the host's");
+  app.add_option("--ids", options.ids, "of requests: whole numbers are below this, but for masks")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--pause", options.pause, "of requests: milliseconds before each, in which threads go to sleep");
+  app.add_option("--lock", options.lock, "of requests: a file whose lock is held while the device is used");
+  app.add_option("--threads", options.threads, "of the host; 0: all")->check(CLI::Range(0, 1024));
   app.add_option("--write", options.write, "write the model as this .swz file, and measure nothing");
   app.add_option("-o,--output", format)->check(CLI::IsMember({"text", "json"}));
   CLI11_PARSE(app, argc, argv);

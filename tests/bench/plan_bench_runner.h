@@ -1,4 +1,4 @@
-// What plan_bench is told, and a plan with operands that were drawn.
+// A plan of the whole with operands that were drawn, for plan_bench.
 #ifndef SWIZZLE_TESTS_BENCH_PLAN_BENCH_RUNNER_H_
 #define SWIZZLE_TESTS_BENCH_PLAN_BENCH_RUNNER_H_
 
@@ -17,50 +17,17 @@
 #include "model_loader/plan/planner.h"
 #include "model_loader/plan/run/device_plan.h"
 #include "model_loader/plan/run/host_plan.h"
+#include "tests/bench/plan_bench_options.h"
 
 namespace swizzle::bench {
-
-// What the command line says.
-struct PlanBenchOptions {
-  std::string model = "mobilenet_v1";
-  double sparsity = 0.9;
-  int64_t vector_rows = 1;
-  std::string device = "auto";
-  std::string precision = "FP32";
-  std::vector<int64_t> batches = {1};
-  int64_t max_batch = 0;
-  int64_t micro_batch = 0;
-  int64_t length = 128;
-  int rounds = 101;
-  int streams = 1;
-  double budget = 20.0;
-  double weight_budget = 0.0;
-  bool json = false;
-  bool layers = false;
-  bool candidates = false;
-  bool steps = false;
-  bool pin_threads = false;
-  bool against_single = false;
-  bool byte_images = false;
-  bool int8 = false;
-  std::string tuning_cache;
-  std::string write;
-};
 
 // A plan with operands that were drawn, of the first batch that was asked for.
 class BenchRunner {
  public:
   static StatusOr<BenchRunner> Make(const Network& network, Backend& backend, const PlanBenchOptions& options,
-                                    bool dense_only) {
+                                    const std::string& precision, bool dense_only) {
     const int64_t length = network.sequences ? options.length : 1;
-    PlanOptions plan;
-    plan.max_batch = std::max(std::ranges::max(options.batches), options.max_batch);
-    plan.max_tokens = plan.max_batch * length;
-    plan.precision = *PrecisionFromName(options.precision);
-    plan.dense_only = dense_only;
-    plan.micro_batch = options.micro_batch;
-    plan.weight_budget = options.weight_budget;
-    plan.tuning_budget = absl::Seconds(options.budget);
+    PlanOptions plan = OptionsOfPlan(options, precision, dense_only, length);
     TuningCache cache(options.tuning_cache, backend);
     SWIZZLE_RETURN_IF_ERROR(cache.status());
     if (!options.tuning_cache.empty()) plan.tuning_cache = &cache;

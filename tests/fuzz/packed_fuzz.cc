@@ -28,7 +28,11 @@ void SealArrays(Bytes arrays, packed::Header& header) {
     Seal(arrays, *header.mutable_graph()->mutable_model());
     for (packed::Elements& tensor : *header.mutable_graph()->mutable_tensors()) {
       if (tensor.has_occupied()) Seal(arrays, *tensor.mutable_occupied());
-      Seal(arrays, *tensor.mutable_values());
+      if (tensor.has_values()) Seal(arrays, *tensor.mutable_values());
+      if (!tensor.has_matrix()) continue;
+      for (packed::NamedArray& part : *tensor.mutable_matrix()->mutable_parts()->mutable_arrays()) {
+        Seal(arrays, *part.mutable_array());
+      }
     }
   }
   for (packed::Weight& weight : *header.mutable_weights()) {
@@ -71,9 +75,9 @@ void Read(Bytes file) {
   const auto model = ReadPackedModel(file);
   SWIZZLE_CHECK(model.ok() || !model.status().message().empty());
   if (!model.ok() || !std::holds_alternative<PackedGraph>(*model)) return;
-  for (const CompressedElements& tensor : std::get<PackedGraph>(*model).tensors) {
-    if (tensor.dense_bytes() > (int64_t{1} << 24)) continue;
-    SWIZZLE_CHECK(std::ssize(tensor.Expanded()) == tensor.dense_bytes());
+  for (const PackedElements& tensor : std::get<PackedGraph>(*model).tensors) {
+    if (DenseBytes(tensor) > (int64_t{1} << 24)) continue;
+    SWIZZLE_CHECK(std::ssize(Expanded(tensor)) == DenseBytes(tensor));
   }
 }
 

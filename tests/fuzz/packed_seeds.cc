@@ -49,7 +49,16 @@ int main(int argc, char** argv) {
   graph.tensors.push_back(swizzle::Compressed(elements, 1));
   for (size_t i = 8; i < elements.size(); ++i) elements[i] = std::byte{0};
   graph.tensors.push_back(swizzle::Compressed(elements, 4));
+  graph.zeros["x"] = {0.1, 0.2, 0.3, 0.5};
   if (!swizzle::WritePacked(graph, folder / "graph.swz").ok()) return 1;
+  for (const swizzle::DType dtype : {swizzle::DType::kFloat32, swizzle::DType::kFloat16}) {
+    const swizzle::WeightMatrix matrix = LayerIn(swizzle::Format::kCsr).weights[0].matrix;
+    graph.tensors.push_back(swizzle::MatrixElements{matrix, dtype, dtype == swizzle::DType::kFloat16});
+  }
+  swizzle::DenseMatrix wholes{4, 8, std::vector<float>(32)};
+  for (size_t i = 0; i < wholes.values.size(); i += 3) wholes.values[i] = static_cast<float>(i) - 9.0f;
+  graph.tensors.push_back(swizzle::MatrixElements{swizzle::WeightMatrix(wholes), swizzle::DType::kInt8, false, 3});
+  if (!swizzle::WritePacked(graph, folder / "graph_formats.swz").ok()) return 1;
   for (const swizzle::FormatRow& row : swizzle::FormatRows()) {
     if (!row.traits.has_values) continue;
     const std::string name = swizzle::Concat(row.traits.name, ".swz");

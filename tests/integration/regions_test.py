@@ -10,6 +10,7 @@ import pytest
 import make_architectures
 import text_architectures  # noqa: F401: it adds to those of make_architectures
 import vision_architectures  # noqa: F401: likewise
+from command_line_test import pack
 from conformance_test import expected_outputs, run_model
 
 TOLERANCE = 2e-4  # largest difference over largest magnitude, per output
@@ -96,6 +97,44 @@ def regions_of(said):
     found = re.search(r'regions: (\d+) planned \((\d+) layers\), (\d+) interpreted nodes', said)
     assert found or 'interpreter' not in said, said
     return found and tuple(int(number) for number in found.groups())
+
+
+def prune_in_vectors(name, folder):
+    onnx.save(make_architectures.build(name, make_architectures.SMALL[name]), folder / 'model.onnx')
+    file = folder / 'pruned.onnx'
+    pack('prune', folder / 'model.onnx', file, '--method=vector-wise', '--vector=16', '--sparsity=0.75')
+    return file, draw_inputs(onnx.load(file))
+
+
+def check_packed(file, inputs, folder):
+    """In every format it computes what the file does, in as many regions, and none takes less than the one of the least."""
+    expected, said = run_model(file, inputs, folder)
+    stored = {}
+    for weights in ('shfl-bw', 'csr', 'auto'):
+        packed = folder / f'{weights}.swz'
+        pack('pack', file, packed, f'--format={weights}')
+        stored[weights] = packed.stat().st_size
+        actual, said_of_packed = run_model(packed, inputs, folder)
+        assert regions_of(said_of_packed) == regions_of(said)
+        for output, array in expected.items():
+            numpy.testing.assert_array_equal(actual[output], array)
+    assert stored['auto'] <= min(stored.values())
+
+
+# Of encoders that are one region, of windows, of a free length, and of planes.
+@pytest.mark.parametrize('name', ['vit', 'swin', 'gpt2', 'yolov5', 'segformer'])
+def test_packed_in_vectors(name, tmp_path):
+    """What is pruned in vectors of rows is packed so, like models that are planned whole, and computes the same."""
+    check_packed(*prune_in_vectors(name, tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize('name', ['vit', 'swin', 'yolov5'])
+def test_packed_whole_numbers(name, tmp_path):
+    """Likewise of weights that take a byte each."""
+    file, inputs = prune_in_vectors(name, tmp_path)
+    numpy.savez(tmp_path / 'calibration.npz', **inputs)
+    pack('quantize', file, tmp_path / 'quantised.onnx', f'--calibration={tmp_path / "calibration.npz"}')
+    check_packed(tmp_path / 'quantised.onnx', inputs, tmp_path)
 
 
 @pytest.mark.parametrize('spelling', SPELLINGS)

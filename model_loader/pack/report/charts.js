@@ -75,9 +75,9 @@ function makeColumns() {
      value: layer => layer.weight ? percentText(layer.weight.sparsity) : '–'},
     {id: 'bytes', title: 'Bytes', scale: bytes, marks: layer => bytesMarks(bytes, layer),
      value: layer => layer.weight ? bytesText(layer.weight.stored_bytes) : '–'},
-    ...report.measured_batches.map((batch, b) => {
+    ...batchColumns().map((batch, b) => {
       const time = timeScale(b);
-      return {id: `time-${b}`, title: `Time at batch ${batch}`, scale: time, batch: b,
+      return {id: `time-${b}`, title: `Time at ${batch}`, scale: time, batch: b,
               marks: layer => timeMarks(time, layer, b), value: layer => kernelTimeText(chosenOf(layer), b)};
     }),
   ];

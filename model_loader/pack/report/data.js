@@ -19,6 +19,21 @@ function isDense(candidate) {
   return !candidate.sparse;
 }
 
+// At which the layer's kernels were measured. Those of regions differ.
+function batchesOf(layer) {
+  return layer.measured_batches ?? report.measured_batches;
+}
+
+// What each column of times is of: a batch or, where layers were measured at several, from which to which.
+function batchColumns() {
+  const columns = [];
+  for (const layer of report.layers) batchesOf(layer).forEach((batch, b) => (columns[b] ??= []).push(batch));
+  return columns.map(batches => {
+    const low = batches.reduce((a, b) => Math.min(a, b)), high = batches.reduce((a, b) => Math.max(a, b));
+    return low === high ? `batch ${low}` : `batches ${low} to ${high}`;
+  });
+}
+
 // Of the kernels that take no sparse weights; undefined if there is none.
 function fastestDense(layer, batch) {
   const times = layer.candidates.filter(isDense).map(candidate => candidate.microseconds[batch])
@@ -50,7 +65,7 @@ function layerSummary(layer, index) {
                `${bytesText(layer.weight.stored_bytes)} of ${bytesText(layer.weight.dense_bytes)}`);
   }
   const chosen = chosenOf(layer);
-  report.measured_batches.forEach((batch, b) => {
+  batchesOf(layer).forEach((batch, b) => {
     if (chosen) parts.push(`batch ${batch}: ${kernelTimeText(chosen, b)}`);
   });
   return parts.join('; ');

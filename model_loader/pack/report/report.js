@@ -20,10 +20,11 @@ function showHeader() {
   if (report.fallback) origin.push(`opset ${report.opset}`, countText(report.fallback_nodes.length, 'node', 'nodes'));
   else origin.push(countText(report.layers.length, 'layer', 'layers'));
   document.getElementById('origin').append(isolated(origin.join(' · ')));
-  if (report.fallback) return;
+  const device = report.device_name ?? report.device;
+  if (!report.layers.length) return;
+  const batches = report.max_batch ? [`batches up to ${report.max_batch}`] : [];
   document.getElementById('device').append(isolated(
-    [report.device, report.features, countText(report.threads, 'thread', 'threads'),
-     `batches up to ${report.max_batch}`].join(' · ')));
+    [device, report.features, countText(report.threads, 'thread', 'threads'), ...batches].join(' · ')));
 }
 
 function showTotals() {
@@ -33,7 +34,7 @@ function showTotals() {
     tile('Zeros', percentText(report.sparsity), `${sparse} of ${countText(weights.length, 'weight', 'weights')} stored sparse`),
     tile('Weights', bytesText(report.stored_bytes),
          `stored, of ${bytesText(report.dense_bytes)} dense: ${timesText(report.dense_bytes / report.stored_bytes)} smaller`),
-    ...report.measured_batches.map((batch, b) => tile(
+    ...(report.measured_batches ?? []).map((batch, b) => tile(
       `Time at batch ${batch}`, timeText(report.microseconds[b]),
       `${timesText(report.dense_microseconds[b] / report.microseconds[b])} as fast as dense (${timeText(report.dense_microseconds[b])})`)),
   ];
@@ -49,7 +50,9 @@ function showTable() {
   const number = text => ({text, number: true});
   const titles = [number('#'), {text: 'layer'}, {text: 'operator'}, number('weight'), number('plane'), number('zeros'),
                   {text: 'structure'}, number('dense'), number('stored'), {text: 'kernel'}];
-  for (const batch of report.measured_batches) titles.push(number(`batch ${batch}`), number('vs. dense'));
+  if (report.fallback) titles.splice(1, 0, number('region'));
+  const batches = batchColumns();
+  for (const batch of batches) titles.push(number(batch), number('vs. dense'));
   const rows = report.layers.map((layer, i) => {
     const weight = layer.weight, chosen = chosenOf(layer);
     const name = make('span', {class: 'long', title: layer.name}, isolated(layer.name));
@@ -57,7 +60,8 @@ function showTable() {
                  weight ? percentText(weight.sparsity) : '–', weight ? weight.structure.name : '–',
                  weight ? bytesText(weight.dense_bytes) : '–', weight ? bytesText(weight.stored_bytes) : '–',
                  layer.kernel ?? '–'];
-    report.measured_batches.forEach((_, b) => {
+    if (report.fallback) row.splice(1, 0, `${layer.region}`);
+    batches.forEach((_, b) => {
       const ratio = speedUp(layer, b);
       row.push(kernelTimeText(chosen, b), ratio === undefined ? '–' : timesText(ratio));
     });
@@ -70,15 +74,21 @@ function showMore() {
   const fusions = Object.entries(report.fusions).filter(([, count]) => count > 0).map(([pass, count]) => `${pass} ${count}`).join(', ');
   show('more', make('h2', {}, 'Plan'), make('dl', {class: 'facts'},
     fact('As the kernels hold them', `${bytesText(report.device_bytes)} of weights`),
-    fact('Arena', `${bytesText(report.arena_bytes)} for batches up to ${report.max_batch}`),
+    fact('Arena', report.fallback ? `${bytesText(report.arena_bytes)}, the largest of ${report.regions.length}`
+                                  : `${bytesText(report.arena_bytes)} for batches up to ${report.max_batch}`),
     fact('Layout conversions', `${report.conversions}`),
     fact('Kernel times', `${report.timed_now} measured for this page, ${report.timed_before} from the tuning cache`),
     fact('Suspect', report.suspect ? `${report.suspect} measurements were disturbed; their times are too long, or estimated` : 'none'),
-    fact('Fusions', fusions || (report.container === 'swz' ? 'done when the file was packed' : 'none'))));
+    report.fallback ? null :
+      fact('Fusions', fusions || (report.container === 'swz' ? 'done when the file was packed' : 'none'))));
 }
 
 function makeFacts(layer) {
   const facts = [fact('Operator', layer.op), fact('Output', `${layer.output.channels} channels of ${planeText(layer.output)}`)];
+  if (report.fallback) {
+    const places = report.regions[layer.region - 1].places;
+    facts.push(fact('Region', `${layer.region}` + (places > 1 ? `, at ${places} places` : '')));
+  }
   const weight = layer.weight;
   if (weight) {
     const {zero_rows: rows, zero_cols: cols, zero_channels: channels} = weight.structure;
@@ -96,13 +106,13 @@ function makeFacts(layer) {
 
 function makeCandidates(layer) {
   if (!layer.candidates.length) return make('p', {class: 'quiet'}, 'It moves no data: there is no kernel to choose.');
-  const titles = [{text: 'kernel'}, ...report.measured_batches.map(batch => ({text: `batch ${batch}`, number: true})),
+  const titles = [{text: 'kernel'}, ...batchesOf(layer).map(batch => ({text: `batch ${batch}`, number: true})),
                   {text: 'weights'}];
   const table = makeTable(titles, layer.candidates.map(candidate => [
     make('span', {class: 'kernel'}, swatch(kernelMark(candidate, 50)),
          candidate.kernel + (candidate.chosen ? ' (chosen)' : '') + (candidate.suspect ? ' (suspect)' : '') +
            (candidate.copied < 1 ? ` (${percentText(candidate.copied)} copied, the rest lies in place)` : '')),
-    ...report.measured_batches.map((_, b) => kernelTimeText(candidate, b)), candidate.weights]));
+    ...batchesOf(layer).map((_, b) => kernelTimeText(candidate, b)), candidate.weights]));
   return make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Kernels of this layer'}, table);
 }
 
@@ -196,6 +206,9 @@ function showPlan() {
 }
 
 showHeader();
-if (report.advice) showAdvice();
-else if (report.fallback) showFallback();
-else showPlan();
+if (report.advice) {
+  showAdvice();
+} else {
+  if (report.fallback) showFallback();
+  if (report.layers.length) showPlan();
+}

@@ -48,7 +48,8 @@ struct PlanOptions {
   // only where it is worth the memory (kLeastWorth), by another wherever it is faster. 0: the usual. At most
   // kMostWeightBudget.
   double weight_budget = 0.0;
-  int64_t micro_batch = 0;  // see PlanReport; 0: measured, on the CPU, with a share of the budget
+  int64_t micro_batch = 0;    // see PlanReport; 0: measured, on the CPU, with a share of the budget
+  bool keep_weights = false;  // Plan::network() keeps its weights, for whoever describes them
   std::function<void(const PlanProgress&)> progress = nullptr;  // told after each layer; may be empty
 };
 

@@ -80,7 +80,7 @@ struct BorrowedMemory {
 class Plan {
  public:
   virtual ~Plan() = default;
-  virtual const Network& network() const = 0;  // its weights are gone: kernels hold their own layouts
+  virtual const Network& network() const = 0;  // without weights, but for PlanOptions::keep_weights
   virtual const PlanReport& report() const = 0;
   virtual int64_t max_batch() const = 0;   // rows
   virtual int64_t max_tokens() const = 0;  // 0 where the network has no sequences

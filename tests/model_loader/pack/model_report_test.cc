@@ -39,31 +39,32 @@ ModelReport SampleReport() {
   reshape.output = {1, 100352, 1, 1};
 
   ModelReport report;
+  PartReport& part = report.parts.emplace_back();
   report.model = "model.onnx";
   report.container = "onnx";
   report.producer = "pytorch 2.1.0";
   report.features = "avx2";
-  report.max_batch = 64;
-  report.arena_bytes = 1 << 20;
+  part.max_batch = 64;
+  part.arena_bytes = 1 << 20;
   report.fusions = {{"fold_affine", 3}, {"fuse_activation", 2}};
-  report.plan.device = "A processor";
-  report.plan.threads = 2;
-  report.plan.measured_batches = {1, 8};
-  report.plan.timed_now = 7;
-  report.plan.timed_before = 2;
-  report.plan.layers = {conv, reshape};
-  report.plan.conversions = 1;
-  report.plan.dense_bytes = 32768;
-  report.plan.stored_bytes = 12804;
-  report.plan.device_bytes = 13000;
-  report.structures.resize(2);
-  report.structures[0] = {.pattern = SparsityPattern::kBlocks,
-                          .block_cols = 4,
-                          .fill = 0.875,
-                          .bytes = 9000,
-                          .zero_rows = 3,
-                          .zero_cols = 2,
-                          .zero_channels = 1};
+  part.plan.device = "A processor";
+  part.plan.threads = 2;
+  part.plan.measured_batches = {1, 8};
+  part.plan.timed_now = 7;
+  part.plan.timed_before = 2;
+  part.plan.layers = {conv, reshape};
+  part.plan.conversions = 1;
+  part.plan.dense_bytes = 32768;
+  part.plan.stored_bytes = 12804;
+  part.plan.device_bytes = 13000;
+  part.structures.resize(2);
+  part.structures[0] = {.pattern = SparsityPattern::kBlocks,
+                        .block_cols = 4,
+                        .fill = 0.875,
+                        .bytes = 9000,
+                        .zero_rows = 3,
+                        .zero_cols = 2,
+                        .zero_channels = 1};
   return report;
 }
 
@@ -93,13 +94,13 @@ device   A processor (avx2), 2 threads
 
 TEST(ReportText, HasWhatEachFormatTakesInTheLayersThatItHolds) {
   ModelReport report = SampleReport();
-  LayerReport other = report.plan.layers[0];
+  LayerReport other = report.parts[0].plan.layers[0];
   other.candidates = {{"conv_dense", {10.0, 20.0}, true, Format::kDense},
                       {"conv_csr", {4.0, 8.0}, true, Format::kCsr},
                       {"conv_csr_wide", {5.0, 6.0}, true, Format::kCsr},
                       {"conv_bitmap", {9.0, 30.0}, true, Format::kBitmap}};
-  report.plan.layers.push_back(other);
-  report.structures.push_back(report.structures[0]);
+  report.parts[0].plan.layers.push_back(other);
+  report.parts[0].structures.push_back(report.parts[0].structures[0]);
   const std::string text = ReportText(report);
   EXPECT_THAT(text, HasSubstr("csr 64.0 us at batch 1, 106 us at batch 8; dense 60.0 us at batch 1, 420 us at batch 8, "
                               "in 2 layers\n"));
@@ -114,9 +115,9 @@ TEST(ReportText, HasWhatEachFormatTakesInTheLayersThatItHolds) {
 
 TEST(ReportText, TellsEstimatesFromTimes) {
   ModelReport report = SampleReport();
-  report.plan.layers[0].candidates[1].measured = false;
+  report.parts[0].plan.layers[0].candidates[1].measured = false;
   EXPECT_THAT(ReportText(report), HasSubstr("  conv_slow        ~70.5 us  ~1.50 ms\n"));
-  report.plan.timed_now = report.plan.timed_before = 0;
+  report.parts[0].plan.timed_now = report.parts[0].plan.timed_before = 0;
   const std::string estimated = ReportText(report);
   EXPECT_THAT(estimated, Not(HasSubstr("~"))) << "all are";
   EXPECT_THAT(estimated, HasSubstr("times    estimated by rule of thumb"));
@@ -133,7 +134,7 @@ TEST(ReportText, NamesPassesThatApplied) {
 // 0 us would look as if it had been measured.
 TEST(ReportText, SaysWhatIsNotCopied) {
   ModelReport report = SampleReport();
-  LayerReport& layer = report.plan.layers[0];
+  LayerReport& layer = report.parts[0].plan.layers[0];
   layer.candidates[1].copied = 0.0;
   layer.candidates[2].copied = 0.25;
   const std::string text = ReportText(report);
@@ -147,7 +148,7 @@ TEST(ReportText, SaysWhatIsNotCopied) {
 
 TEST(ReportText, SaysWhatIsOnlyAName) {
   ModelReport report = SampleReport();
-  LayerReport& layer = report.plan.layers[1];
+  LayerReport& layer = report.parts[0].plan.layers[1];
   layer.op = "Transpose";
   layer.kernels = {""};
   layer.candidates = {{"transpose", {5.0, 40.0}, true}};
@@ -157,19 +158,19 @@ TEST(ReportText, SaysWhatIsOnlyAName) {
 
 TEST(ReportText, FitsATerminalWhateverTheNames) {
   ModelReport report = SampleReport();
-  report.plan.layers[0].name = std::string(500, 'n');
-  report.plan.layers[0].op = "DepthwiseConv";
-  report.plan.layers[0].weight_rows = report.plan.layers[0].weight_cols = 16384;
-  report.plan.layers[0].candidates[0].kernel = std::string(100, 'k');
-  report.structures[0] = {.pattern = SparsityPattern::kRowsColumns, .zero_rows = 1, .zero_cols = 1};
+  report.parts[0].plan.layers[0].name = std::string(500, 'n');
+  report.parts[0].plan.layers[0].op = "DepthwiseConv";
+  report.parts[0].plan.layers[0].weight_rows = report.parts[0].plan.layers[0].weight_cols = 16384;
+  report.parts[0].plan.layers[0].candidates[0].kernel = std::string(100, 'k');
+  report.parts[0].structures[0] = {.pattern = SparsityPattern::kRowsColumns, .zero_rows = 1, .zero_cols = 1};
   std::istringstream lines(ReportText(report));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 160u) << line;
 }
 
 TEST(ReportText, SaysWhenNothingWasMeasured) {
   ModelReport report = SampleReport();
-  report.plan.measured_batches.clear();
-  report.plan.layers[0].candidates.clear();
+  report.parts[0].plan.measured_batches.clear();
+  report.parts[0].plan.layers[0].candidates.clear();
   report.fusions.clear();
   const std::string text = ReportText(report);
   EXPECT_THAT(text, HasSubstr("kernels  not measured"));
@@ -223,8 +224,9 @@ TEST(ReportJson, HoldsEverything) {
 
 TEST(ReportObject, HasPicturesWhereTheyWereTaken) {
   ModelReport report = SampleReport();
-  report.pictures.resize(2);
-  report.pictures[0] = {.rows = 1, .cols = 2, .density = "A/", .corner_rows = 1, .corner_cols = 2, .corner = {"4"}};
+  report.parts[0].pictures.resize(2);
+  report.parts[0].pictures[0] = {
+      .rows = 1, .cols = 2, .density = "A/", .corner_rows = 1, .corner_cols = 2, .corner = {"4"}};
   const auto json = ReportObject(report);
   EXPECT_EQ(json["layers"][0]["picture"]["density"], "A/");
   EXPECT_EQ(json["layers"][0]["picture"]["corner"][0], "4");
@@ -234,7 +236,7 @@ TEST(ReportObject, HasPicturesWhereTheyWereTaken) {
 TEST(ReportJson, SaysWhatEachPatternIs) {
   const auto structure_of = [](const Structure& structure) {
     ModelReport report = SampleReport();
-    report.structures[0] = structure;
+    report.parts[0].structures[0] = structure;
     return ReportObject(report)["layers"][0]["weight"]["structure"];
   };
   const auto n_of_m = structure_of({.pattern = SparsityPattern::kNOfM, .n = 2, .m = 4});

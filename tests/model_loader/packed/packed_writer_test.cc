@@ -152,7 +152,7 @@ TEST(PackedWriterTest, WritesSharedWeightsOnce) {
     return prefix.version;
   };
   ExpectSameNetwork(RoundTrip(network), network);
-  EXPECT_EQ(version_of(network), kPackedVersion) << "older readers refuse it by its version";
+  EXPECT_EQ(version_of(network), kSharedWeightsVersion) << "older readers refuse it by its version";
   UnshareWeights(network);
   ASSERT_EQ(network.weights.size(), 2u);
   ExpectSameNetwork(RoundTrip(network), network);

@@ -1,4 +1,4 @@
-#include "model_loader/pack/fallback_report.h"
+#include "model_loader/pack/program_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,13 @@ using swizzle::testing::ParseGraph;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(FallbackReportTest, ShowsWhatRegionsTakeAndWhatIsLeft) {
+nlohmann::ordered_json ObjectOf(const ProgramReport& report) {
+  nlohmann::ordered_json object = {{"model", "m"}};
+  AddProgram(report, object);
+  return object;
+}
+
+TEST(ProgramReportTest, ShowsWhatRegionsTakeAndWhatIsLeft) {
   auto graph = ParseGraph(R"(
 input %x: FP32[N,8]
 constant %w: FP32[8,24]
@@ -28,27 +34,24 @@ output "y" = %y
                           17);
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
-  ProgramModel model;
-  model.program = *interpreter::Program::Make(*std::move(graph));
-  model.reason = "Tan is none";
-  const regions::RegionalProgram regional =
-      regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
+  const regions::RegionalProgram regional = regions::PlanRegions(*interpreter::Program::Make(*std::move(graph)),
+                                                                 *backend, {.threads = 1, .tuning_budget = {}});
   ASSERT_EQ(regional.regions.size(), 1u);
+  ProgramReport report{regional, "Tan is none"};
+  EXPECT_THAT(ProgramText(report), Not(HasSubstr("a run of")));
+  EXPECT_FALSE(ObjectOf(report).contains("interpreted"));
 
-  regions::RegionTimes times;
+  regions::RegionTimes& times = report.times.emplace();
   times.inputs = {{1, 8}};
   times.regions = {absl::Milliseconds(3)};
   times.interpreted = {{1, absl::Microseconds(400)}, {2, absl::Microseconds(600)}};
-  EXPECT_THAT(FallbackText(model, regional, times),
+  EXPECT_THAT(ProgramText(report),
               HasSubstr("\na run of [1,8] takes 4.00 ms: regions 3.00 ms, attention between them 0.00 ms, interpreted "
                         "nodes 1.00 ms (25 %)\n  Tan x 2: 1.00 ms\n"));
-  EXPECT_THAT(FallbackText(model, regional), Not(HasSubstr("a run of")));
-
-  const auto object = FallbackObject("m", model, regional, times);
+  const auto object = ObjectOf(report);
   EXPECT_EQ(object["regions"][0]["microseconds"], 3000.0);
   EXPECT_EQ(object["interpreted"][1]["op"], "Tan");
   EXPECT_EQ(object["interpreted"][1]["microseconds"], 600.0);
-  EXPECT_FALSE(FallbackObject("m", model, regional).contains("interpreted"));
   EXPECT_EQ(ScheduleText(regional), R"(
 step  what      place  reads  last node
 ----  --------  -----  -----  ---------
@@ -59,7 +62,7 @@ outputs: y of #3
 )");
 }
 
-TEST(FallbackReportTest, TheScheduleSaysWhatRunsOnceForAllRequestsOfTheSameShapes) {
+TEST(ProgramReportTest, TheScheduleSaysWhatRunsOnceForAllRequestsOfTheSameShapes) {
   auto graph = ParseGraph(R"(
 input %x: FP32[N,8]
 constant %w: FP32[8,8]
@@ -75,10 +78,8 @@ output "g" = %g
                           17);
   ASSERT_THAT(graph, IsOk());
   const std::unique_ptr<Backend> backend = NewCpuBackend();
-  ProgramModel model;
-  model.program = *interpreter::Program::Make(*std::move(graph));
-  const regions::RegionalProgram regional =
-      regions::PlanRegions(model.program, *backend, {.threads = 1, .tuning_budget = {}});
+  const regions::RegionalProgram regional = regions::PlanRegions(*interpreter::Program::Make(*std::move(graph)),
+                                                                 *backend, {.threads = 1, .tuning_budget = {}});
   EXPECT_EQ(ScheduleText(regional), R"(
 step  what      place  reads  last node
 ----  --------  -----  -----  ---------
@@ -91,7 +92,7 @@ step  what      place  reads  last node
 outputs: c of #6, g of #4
 * once for all requests of the same shapes
 )");
-  const auto schedule = FallbackObject("m", model, regional)["schedule"];
+  const auto schedule = ObjectOf({regional, ""})["schedule"];
   EXPECT_EQ(schedule[1]["once_for_shapes"], true);
   EXPECT_EQ(schedule[5]["kind"], "region");
   EXPECT_EQ(schedule[5]["region"], 1) << "the same layer again";

@@ -1,4 +1,4 @@
-#include "model_loader/pack/fallback_report.h"
+#include "model_loader/pack/program_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,6 @@ namespace swizzle::pack {
 
 namespace {
 
-using Times = std::optional<regions::RegionTimes>;
-
 double Microseconds(absl::Duration time) { return absl::ToDoubleMicroseconds(time); }
 
 std::string MillisecondsText(absl::Duration time) {
@@ -27,7 +25,8 @@ std::string MillisecondsText(absl::Duration time) {
   return text.str();
 }
 
-nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional, const Times& times) {
+nlohmann::ordered_json RegionsArray(const ProgramReport& report) {
+  const regions::RegionalProgram& regional = report.regional;
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (size_t i = 0; i < regional.regions.size(); ++i) {
     const auto& region = regional.regions[i];
@@ -41,7 +40,7 @@ nlohmann::ordered_json RegionsArray(const regions::RegionalProgram& regional, co
                         {"kernels", layer.kernels}});
     }
     array.push_back({{"layers", std::move(layers)}});
-    if (times) array.back()["microseconds"] = Microseconds(times->regions[i]);
+    if (report.times) array.back()["microseconds"] = Microseconds(report.times->regions[i]);
   }
   return array;
 }
@@ -150,31 +149,19 @@ std::string ZerosLine(const regions::RegionalProgram& regional) {
 
 }  // namespace
 
-std::string FallbackText(const ProgramModel& model, const regions::RegionalProgram& regional, const Times& times) {
+std::string ProgramText(const ProgramReport& report) {
+  const regions::RegionalProgram& regional = report.regional;
+  const interpreter::Program& program = *regional.program;
   const std::string why =
-      Concat("\nthe optimised plan does not take the model whole: ", model.reason, "\n", BatchingText(*model.program));
-  if (!regional.regions.empty())
+      Concat("\nthe optimised plan does not take the model whole: ", report.reason, "\n", BatchingText(program));
+  if (!regional.regions.empty()) {
     return Concat(regional.Text(), ", which the interpreter runs one by one: ", regional.OperatorCounts(),
-                  regional.PlaceText(), times ? TimesText(regional.program->graph(), *times) : "", why,
+                  regional.PlaceText(), report.times ? TimesText(program.graph(), *report.times) : "", why,
                   ZerosLine(regional));
-  return Concat("all ", model.program->graph().nodes.size(),
-                " nodes run on the interpreter, one by one and dense: ", model.program->OperatorCounts(), why,
-                "no region of it is planned, so that zeros in its weights bring nothing: ", regional.unplanned, "\n");
-}
-
-std::string RegionLayersText(const regions::RegionalProgram& regional) {
-  if (regional.regions.empty()) return "";
-  TextTable table({{"region", Align::kRight}, {"layer"}, {"op"}, {"zeros", Align::kRight}, {"format"}, {"kernel"}});
-  for (size_t i = 0; i < regional.regions.size(); ++i) {
-    const std::shared_ptr<const Plan> plan = regional.regions[i]->plan();
-    for (const LayerReport& layer : plan->report().layers) {
-      const bool has_weight = layer.weight_rows > 0;
-      table.AddRow({std::to_string(i + 1), layer.name, layer.op, has_weight ? PercentText(layer.sparsity()) : "-",
-                    has_weight ? std::string(FormatName(layer.format)) : "-",
-                    layer.moves_data() ? layer.kernels.front() : "-"});
-    }
   }
-  return Concat("\n", table.Render());
+  return Concat("all ", program.graph().nodes.size(),
+                " nodes run on the interpreter, one by one and dense: ", program.OperatorCounts(), why,
+                "no region of it is planned, so that zeros in its weights bring nothing: ", regional.unplanned, "\n");
 }
 
 std::string ScheduleText(const regions::RegionalProgram& regional) {
@@ -203,42 +190,32 @@ std::string ScheduleText(const regions::RegionalProgram& regional) {
                 steady > 0 ? "* once for all requests of the same shapes\n" : "");
 }
 
-nlohmann::ordered_json FallbackObject(const std::string& name, const ProgramModel& model,
-                                      const regions::RegionalProgram& regional, const Times& times) {
+void AddProgram(const ProgramReport& report, nlohmann::ordered_json& object) {
+  const regions::RegionalProgram& regional = report.regional;
+  const interpreter::Program& program = *regional.program;
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
-  for (const Node& node : model.program->graph().nodes) nodes.push_back({{"name", node.name}, {"op", node.op}});
-  nlohmann::ordered_json object = {{"model", name},
-                                   {"container", model.container},
-                                   {"producer", model.program->graph().producer},
-                                   {"opset", model.program->graph().opset},
-                                   {"fallback", true},
-                                   {"fallback_reason", model.reason},
-                                   {"weight_bytes", model.program->weight_bytes()},
-                                   {"fallback_nodes", std::move(nodes)},
-                                   {"regions", RegionsArray(regional, times)},
-                                   {"schedule", ScheduleArray(regional)},
-                                   {"refusals", regional.refusals},
-                                   {"planned_layers", regional.layers()},
-                                   {"zeros", regional.ZerosText()},
-                                   {"interpreted_nodes", regional.interpreted_nodes()},
-                                   {"device_nodes", regional.device_nodes()},
-                                   {"not_on_device", regional.not_on_device},
-                                   {"batch_obstacle", nullptr}};
-  if (model.program->batch_obstacle()) object["batch_obstacle"] = *model.program->batch_obstacle();
+  for (const Node& node : program.graph().nodes) nodes.push_back({{"name", node.name}, {"op", node.op}});
+  object.update({{"opset", program.graph().opset},
+                 {"fallback", true},
+                 {"fallback_reason", report.reason},
+                 {"weight_bytes", report.constant_bytes},
+                 {"fallback_nodes", std::move(nodes)},
+                 {"regions", RegionsArray(report)},
+                 {"schedule", ScheduleArray(regional)},
+                 {"refusals", regional.refusals},
+                 {"planned_layers", regional.layers()},
+                 {"zeros", regional.ZerosText()},
+                 {"interpreted_nodes", regional.interpreted_nodes()},
+                 {"device_nodes", regional.device_nodes()},
+                 {"not_on_device", regional.not_on_device},
+                 {"batch_obstacle", nullptr}});
+  if (program.batch_obstacle()) object["batch_obstacle"] = *program.batch_obstacle();
   object["device"] = regional.on_device == nullptr ? "cpu" : std::string(regional.on_device->device().name());
-  if (!times) return object;
-  object["timed_inputs"] = times->inputs;
-  object["attention_microseconds"] = Microseconds(times->attention);
-  object["recurrent_microseconds"] = Microseconds(times->recurrent);
-  object["interpreted"] = InterpretedArray(regional.program->graph(), *times);
-  return object;
-}
-
-std::string FallbackJson(const std::string& name, const ProgramModel& model, const regions::RegionalProgram& regional,
-                         const Times& times) {
-  return FallbackObject(name, model, regional, times)
-             .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  if (!report.times) return;
+  object["timed_inputs"] = report.times->inputs;
+  object["attention_microseconds"] = Microseconds(report.times->attention);
+  object["recurrent_microseconds"] = Microseconds(report.times->recurrent);
+  object["interpreted"] = InterpretedArray(program.graph(), *report.times);
 }
 
 }  // namespace swizzle::pack
