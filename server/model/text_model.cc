@@ -199,6 +199,9 @@ StatusOr<std::shared_ptr<const std::vector<std::string>>> LabelsOf(const text::P
   if (labels.empty()) {
     for (int64_t i = 0; i < count; ++i) labels.push_back(Concat("LABEL_", i));
   }
+  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const override {
+    return encoder_->RowTokens(inputs);
+  }
   if (labels.empty()) return nullptr;
   if (count < 0 || std::ssize(labels) == count) return std::make_shared<const std::vector<std::string>>(labels);
   return InvalidArgument("config.json names ", labels.size(), " labels in id2label, but the classifier scores ", count);

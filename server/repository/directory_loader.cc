@@ -47,6 +47,10 @@ constexpr int kNice = 10;
 // load, such a load might not end.
 constexpr int kThreadsAside = 1;
 
+// What batches of token sequences are filled to on the CPU, for each thread. With more, kernels are no faster, and
+// whoever comes while a batch runs waits longer.
+constexpr int64_t kPreferredTokensOfThread = 512;
+
 bool WantsGpu(const inference::ModelConfig& config) {
   return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
     return group.kind() == inference::ModelInstanceGroup::KIND_GPU || !group.gpus().empty();
@@ -192,6 +196,9 @@ class DirectoryLoader {
     }
     const int threads = PlanOptionsFor(spec, first.on_device() ? devices_.main() : devices_.cpu()).threads;
     SWIZZLE_ASSIGN_OR_RETURN(served_,
+    if (!first.on_device() && spec.preferred_batch_tokens == 0) {
+      spec.preferred_batch_tokens = kPreferredTokensOfThread * (threads > 0 ? threads : AvailableCpus());
+    }
                              NewServedModel(std::move(spec), std::move(compiled.models), {threads, limits, turns_}));
     tuners_ = std::move(compiled.tuners);
     return std::shared_ptr<Model>(served_);
