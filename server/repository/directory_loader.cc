@@ -133,7 +133,8 @@ class DirectoryLoader {
       limits.ports.clear();  // which are those of texts
       limits.revise = RevisionOf(*text_);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
+    const int64_t bytes = FileBytes(file) + (text_ ? DenseBytes(*text_) : 0);
+    SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(bytes, limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
@@ -195,10 +196,10 @@ class DirectoryLoader {
       return nullptr;
     }
     const int threads = PlanOptionsFor(spec, first.on_device() ? devices_.main() : devices_.cpu()).threads;
-    SWIZZLE_ASSIGN_OR_RETURN(served_,
     if (!first.on_device() && spec.preferred_batch_tokens == 0) {
       spec.preferred_batch_tokens = kPreferredTokensOfThread * (threads > 0 ? threads : AvailableCpus());
     }
+    SWIZZLE_ASSIGN_OR_RETURN(served_,
                              NewServedModel(std::move(spec), std::move(compiled.models), {threads, limits, turns_}));
     tuners_ = std::move(compiled.tuners);
     return std::shared_ptr<Model>(served_);
