@@ -121,8 +121,9 @@ class OpenModelOfFile final : public Model {
   }
   bool tuned() const override { return progress_ == nullptr || progress_->over(); }
 
-  StatusOr<std::vector<Output>> Run(std::span<const InputView> inputs, std::span<const std::string> outputs) override {
-    return Contain("run the model", [&] { return RunHere(inputs, outputs); });
+  StatusOr<std::vector<Output>> Run(std::span<const InputView> inputs, std::span<const std::string> outputs,
+                                    const TextOptions& texts) override {
+    return Contain("run the model", [&] { return RunHere(inputs, outputs, texts); });
   }
 
   StatusOr<std::string> Inspect(Format format) const override {
@@ -130,8 +131,10 @@ class OpenModelOfFile final : public Model {
   }
 
  private:
-  StatusOr<std::vector<Output>> RunHere(std::span<const InputView> inputs, std::span<const std::string> outputs) {
+  StatusOr<std::vector<Output>> RunHere(std::span<const InputView> inputs, std::span<const std::string> outputs,
+                                        const TextOptions& texts) {
     Request request;
+    request.text_options = {.truncate = texts.truncate, .prompt = texts.prompt};
     SWIZZLE_RETURN_IF_ERROR(Read(inputs, request));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<size_t> asked, IndicesOf(outputs));
     const int64_t rows = RowsOfParts(spec_, request);
