@@ -3,12 +3,12 @@
     long_beside_short.py --model=FOLDER [--server=PROGRAM ...] [--bulk=http|grpc|single] [--rounds=3] [--seconds=8]
 
 Serves a folder of Sentence Transformers. One connection sends jobs of `--texts` texts of `--words` words, one after the
-other: to /embed as a whole (http), over gRPC in requests of 64 rows, two at a time (grpc), or in requests of one row, 64
-at a time (single). Another, from another process, sends short queries, each once the one before was answered. In turn
-both are alone and together. Prints a line a program and round: the short ones' p50 and p99 alone and beside, in
+other: to /embed as a whole (http), over gRPC in requests of 64 rows, two at a time (grpc), or in requests of one row,
+64 at a time (single). Another, from another process, sends short queries, each once the one before was answered. In
+turn both are alone and together. Prints a line a program and round: the short ones' p50 and p99 alone and beside, in
 milliseconds, how many of them were answered and refused, texts of the job a second alone and beside, the server's
-processor time for each, and the medians of the rounds. What is refused is sent again after a moment. Several programs take turns, so that what disturbs the machine
-disturbs them alike.
+processor time for each, and the medians of the rounds. What is refused is sent again after a moment. Several programs
+take turns, so that what disturbs the machine disturbs them alike.
 """
 
 import argparse

