@@ -8,6 +8,7 @@
 
 import argparse
 import pathlib
+import shutil
 import sys
 
 import numpy as np
@@ -16,7 +17,7 @@ import connection
 
 MODEL = 'minilm'
 DEPLOYED = pathlib.Path(__file__).resolve().parents[2] / 'deploy' / 'models'
-MAX_TOKENS = 256
+PIPELINE = ('modules.json', '1_Pooling/config.json', 'sentence_bert_config.json')
 TEXTS = (
     'A domesticated cat sleeps most of the day.',
     'The orchestra tuned its instruments before the concert.',
@@ -37,28 +38,12 @@ TEXTS = (
 )
 
 
-def tokenise(texts, tokenizer):
-    """Returns the model's inputs: {name: int64 [texts, length]}, padded to the longest text."""
-    encoded = tokenizer.encode_batch(list(texts))
-    ids = np.array([item.ids for item in encoded], np.int64)
-    mask = np.array([item.attention_mask for item in encoded], np.int64)
-    return {'input_ids': ids, 'attention_mask': mask, 'token_type_ids': np.zeros_like(ids)}
-
-
-def pool(states, mask):
-    """Returns embeddings [texts, hidden] of length 1: the means of the states at unmasked positions."""
-    weights = mask[:, :, None].astype(states.dtype)
-    means = (states * weights).sum(axis=1) / weights.sum(axis=1)
-    return means / np.linalg.norm(means, axis=1, keepdims=True)
-
-
-def embed(texts, tokenizer, args):
-    """Returns the embeddings of texts, asking the server for a batch at a time."""
+def embed(texts, args):
+    """Returns the embeddings of texts, of length 1, asking the server for a batch at a time."""
     parts = []
     for start in range(0, len(texts), args.batch):
-        inputs = tokenise(texts[start:start + args.batch], tokenizer)
-        states = connection.infer(args.address, MODEL, inputs, 'last_hidden_state')
-        parts.append(pool(states, inputs['attention_mask']))
+        rows = np.array([[text.encode()] for text in texts[start:start + args.batch]], np.object_)
+        parts.append(connection.infer(args.address, MODEL, {'text': rows}, 'embedding'))
     return np.concatenate(parts)
 
 
@@ -69,32 +54,24 @@ def nearest(query, embeddings, count):
 
 
 def prepare(folder):
-    """Makes the model repository: FOLDER/minilm/1/model.onnx, and the tokenizer in FOLDER/tokenizer."""
+    """Makes the model repository: FOLDER/models/minilm, with the encoder, its tokeniser and what says how to pool."""
     for module in ('onnx', 'safetensors'):
         connection.need(module)
     sys.path.insert(0, str(DEPLOYED))
     import minilm_files
 
-    tokenizer, version = folder / 'tokenizer', folder / 'models' / MODEL / '1'
+    model = folder / 'models' / MODEL
     try:
-        minilm_files.assemble(DEPLOYED / 'minilm_wordnet_sparse90.safetensors', minilm_files.dense_model(), tokenizer)
-        version.mkdir(parents=True, exist_ok=True)
-        (tokenizer / 'model.onnx').replace(version / 'model.onnx')
-        (tokenizer / 'model.safetensors').unlink()
+        dense = minilm_files.dense_model()
+        minilm_files.assemble(DEPLOYED / 'minilm_wordnet_sparse90.safetensors', dense, model / '1')
+        (model / '1' / 'model.onnx').unlink()  # the checkpoint says the same
+        for name in PIPELINE:
+            (model / '1' / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(dense / name, model / '1' / name)
+        (model / 'config.pbtxt').write_text('parameters { key: "text" value { string_value: "embedding" } }\n')
     except (OSError, ValueError) as error:
         raise connection.Failure(error) from None
-    print(f'{version / "model.onnx"} is ready; now: swizzle-server --model-repository={folder / "models"}')
-
-
-def open_tokenizer(folder):
-    tokenizers = connection.need('tokenizers')
-    path = folder / 'tokenizer' / 'tokenizer.json'
-    if not path.is_file():
-        raise connection.Failure(f'{path} is not there; run {sys.argv[0]} --prepare={folder} first')
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    tokenizer.enable_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
+    print(f'{model} is ready; now: swizzle-server --model-repository={folder / "models"}')
 
 
 def read_texts(path):
@@ -113,9 +90,7 @@ def parse_args(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add('query', nargs='*', help='what to look for; several words are one query')
-    add('--prepare', type=pathlib.Path, metavar='DIR', help='fetch the model, write DIR/models and DIR/tokenizer, leave')
-    add('--models', type=pathlib.Path, metavar='DIR', default=pathlib.Path('minilm'),
-        help='what --prepare wrote, for its tokenizer (default: minilm)')
+    add('--prepare', type=pathlib.Path, metavar='DIR', help='fetch the model, write DIR/models, leave')
     add('--texts', type=pathlib.Path, metavar='FILE', help='texts to search, one a line (default: 16 of its own)')
     add('--count', type=int, metavar='N', default=3, help='how many texts to print (default: 3)')
     add('--batch', type=int, metavar='N', default=8, help='texts a request (default: 8)')
@@ -134,8 +109,7 @@ def main():
         prepare(args.prepare)
         return
     texts = read_texts(args.texts)
-    tokenizer = open_tokenizer(args.models)
-    embeddings = embed([' '.join(args.query), *texts], tokenizer, args)
+    embeddings = embed([' '.join(args.query), *texts], args)
     for cosine, index in nearest(embeddings[0], embeddings[1:], args.count):
         print(f'{cosine:.3f}  {texts[index]}')
 

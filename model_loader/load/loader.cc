@@ -143,10 +143,6 @@ StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::
 StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, const LoadLimits& limits) {
   SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
   if (auto* const network = std::get_if<Network>(&packed)) {
-    if (limits.revise) {
-      return Unimplemented(file.string(),
-                           ": it was packed as one plan, which is no graph any more that could be revised");
-    }
     return RunnableModel(LoadedModel{std::move(*network), "swz", {}});
   }
   const OnnxModel onnx = OnnxOf(std::move(std::get<PackedGraph>(packed)), limits);

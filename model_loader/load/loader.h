@@ -33,7 +33,7 @@ struct LoadLimits {
   int64_t external_bytes = int64_t{1} << 33;          // of what an ONNX model keeps in external files
   std::map<std::string, DeclaredPort> ports = {};     // as of ReadOptions
   std::shared_ptr<InputDefaults> defaults = nullptr;  // likewise
-  GraphRevision revise = nullptr;                     // likewise; a packed network, which is none, is refused then
+  GraphRevision revise = nullptr;                     // likewise; a packed network, which is none, stays as it is
 };
 
 // Notes what share of values is zero on calibration data, by their names in the file, and then does what `then` does,

@@ -1,6 +1,8 @@
 #include "model_loader/text/pipeline.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -163,8 +165,7 @@ StatusOr<std::vector<std::string>> LabelsIn(const Json& config) {
   return labels;
 }
 
-Status TakeLabels(const ModelFolder& folder, Pipeline& pipeline) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Json config, ObjectIn(folder, std::string(kConfig)));
+Status TakeLabels(const Json& config, Pipeline& pipeline) {
   SWIZZLE_ASSIGN_OR_RETURN(pipeline.labels, LabelsIn(config));
   const auto problem = config.find("problem_type");
   if (problem == config.end() || problem->is_null() || *problem == "single_label_classification") return {};
@@ -179,13 +180,34 @@ Status TakeLabels(const ModelFolder& folder, Pipeline& pipeline) {
   return {};
 }
 
+// Encoders that count positions from behind the padding's id on have as many fewer.
+StatusOr<int64_t> PositionsIn(const Json& config) {
+  constexpr std::string_view kCountFromPadding[] = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert",
+                                                    "mpnet",   "longformer",  "data2vec-text",  "ibert"};
+  const auto found = config.find("max_position_embeddings");
+  if (found == config.end() || !found->is_number_integer()) return 0;  // other encoders' may be anything
+  const auto kind = config.find("model_type");
+  const bool from_padding =
+      kind != config.end() && kind->is_string() &&
+      std::ranges::find(kCountFromPadding, kind->get_ref<const std::string&>()) != std::end(kCountFromPadding);
+  int64_t padding = 1;
+  const auto id = config.find("pad_token_id");
+  if (id != config.end() && id->is_number_integer()) padding = id->get<int64_t>();
+  return std::max<int64_t>(found->get<int64_t>() - (from_padding ? padding + 1 : 0), 0);
+}
+
 }  // namespace
 
 StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task) {
   Pipeline pipeline;
   pipeline.task = task;
+  Json config = Json::object();
+  if (HasFile(folder, kConfig)) {
+    SWIZZLE_ASSIGN_OR_RETURN(config, ObjectIn(folder, std::string(kConfig)));
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(pipeline.positions, PositionsIn(config));
   if (task == TextTask::kClassification) {
-    if (HasFile(folder, kConfig)) SWIZZLE_RETURN_IF_ERROR(TakeLabels(folder, pipeline));
+    SWIZZLE_RETURN_IF_ERROR(TakeLabels(config, pipeline));
     return pipeline;
   }
   bool pools_prompts = true;

@@ -24,6 +24,7 @@ enum class ScoreFunction : uint8_t { kNone, kSigmoid, kSoftmax };
 struct Pipeline {
   TextTask task = TextTask::kEmbedding;
   int64_t max_tokens = 0;  // of a text, special ones included; 0: nothing says
+  int64_t positions = 0;   // for so many tokens the encoder has positions, by config.json; 0: nothing says
   // What follows is for embeddings alone.
   Pooling pooling = Pooling::kMean;
   std::vector<std::shared_ptr<const DenseLayer>> dense = {};  // behind that, in their order
@@ -37,11 +38,11 @@ struct Pipeline {
 
 // An embedding's is read from modules.json, the folder's 1_Pooling/config.json or whatever that calls it, those of
 // Dense modules, sentence_bert_config.json and config_sentence_transformers.json, each where it is there; a folder
-// without them pools the mean and normalises nothing, as Sentence Transformers does then. A classification's is read
-// from config.json's id2label and problem_type, where it is there: scores are what text-embeddings-inference and a
-// CrossEncoder give, but that labels which exclude no other are scored by themselves. INVALID_ARGUMENT, naming the
-// file, for one that is malformed; UNIMPLEMENTED for a module, a way to pool or a setting that is not supported, by its
-// name.
+// without them pools the mean and normalises nothing, as Sentence Transformers does then. Both read config.json's
+// max_position_embeddings. A classification's is read from config.json's id2label and problem_type, where it is there:
+// scores are what text-embeddings-inference and a CrossEncoder give, but that labels which exclude no other are scored
+// by themselves. INVALID_ARGUMENT, naming the file, for one that is malformed; UNIMPLEMENTED for a module, a way to
+// pool or a setting that is not supported, by its name.
 StatusOr<Pipeline> ReadPipeline(const ModelFolder& folder, TextTask task = TextTask::kEmbedding);
 
 }  // namespace swizzle::text

@@ -9,11 +9,10 @@
 namespace swizzle::text {
 namespace {
 
-constexpr int64_t kOnnxFloat = 1, kOnnxInt64 = 7;  // of TensorProto
-constexpr int64_t kGathersByBatch = 12;            // GatherND, from this opset on
-constexpr int64_t kAxesAreInputs = 13;             // of Unsqueeze and ReduceSum, from this opset on
-constexpr size_t kStatesRank = 3;                  // [batch, tokens, hidden]
-constexpr size_t kLogitsRank = 2;                  // [batch, labels]
+constexpr int64_t kOnnxFloat = 1;       // of TensorProto
+constexpr int64_t kAxesAreInputs = 13;  // of Unsqueeze and ReduceSum, from this opset on
+constexpr size_t kStatesRank = 3;       // [batch, tokens, hidden]
+constexpr size_t kLogitsRank = 2;       // [batch, labels]
 
 // Adds nodes that are called "pooling/OP", or "pooling/of/OP".
 class PoolingNodes {
@@ -36,16 +35,6 @@ class PoolingNodes {
     const int64_t first = 0;
     const int index = graph_.AddConstant("pooling.first", Tensor::Int64s({}, std::span(&first, 1)));
     return Add("Gather", "", {states, index}, {{"axis", int64_t{1}}});
-  }
-
-  // The states at the places that are one less than how many the mask lets through.
-  int Last(int states, int mask) {
-    const int64_t one = 1;
-    const int wide = Add("Cast", "last", {mask}, {{"to", kOnnxInt64}}, DType::kInt64);
-    const int count = Along("ReduceSum", "last", wide, 1, {{"keepdims", int64_t{1}}}, DType::kInt64);
-    const int before = graph_.AddConstant("pooling.before", Tensor::Int64s({}, std::span(&one, 1)));
-    const int place = Add("Sub", "last", {count, before}, {}, DType::kInt64);
-    return Add("GatherND", "", {states, place}, {{"batch_dims", int64_t{1}}});
   }
 
  private:
@@ -105,6 +94,10 @@ Status PoolTokens(Pooling pooling, Graph& graph) {
     return absl::OkStatus();
   }
   SWIZZLE_ASSIGN_OR_RETURN(const GraphOutput states, StatesOf(graph));
+  if (pooling == Pooling::kLast) {
+    graph.outputs = {states};
+    return absl::OkStatus();
+  }
   PoolingNodes nodes(graph);
   int pooled = kNoValue;
   if (pooling == Pooling::kFirst) {
@@ -115,10 +108,7 @@ Status PoolTokens(Pooling pooling, Graph& graph) {
     if (mask == graph.inputs.end()) {
       return InvalidArgument("it has no input attention_mask, which says what tokens a text has");
     }
-    if (pooling == Pooling::kLast && graph.opset < kGathersByBatch) {
-      return Unimplemented("pooling_mode_lasttoken needs opset ", kGathersByBatch, ", and the model has ", graph.opset);
-    }
-    pooled = pooling == Pooling::kLast ? nodes.Last(states.value, *mask) : nodes.Mean(states.value, *mask);
+    pooled = nodes.Mean(states.value, *mask);
   }
   const int64_t hidden = states.shape && states.shape->size() == kStatesRank ? states.shape->back() : -1;
   graph.outputs = {{std::string(kPooledName), pooled, DType::kFloat32, Shape{-1, hidden}}};

@@ -20,9 +20,9 @@ std::string_view PoolingName(Pooling pooling);  // "mean", "cls", "last_token"
 inline constexpr std::string_view kPooledName = "sentence_embedding";
 
 // Leaves the graph with one output, [batch, hidden]: its output of that name, if it has one, else its states of tokens
-// (last_hidden_state, token_embeddings, or its only output [batch, tokens, hidden]), pooled. INVALID_ARGUMENT, naming
-// what there is, where the graph has no such output, or, for other poolings than kFirst, no input attention_mask;
-// UNIMPLEMENTED for kLast where its opset is below 12, which has no operator for that.
+// (last_hidden_state, token_embeddings, or its only output [batch, tokens, hidden]), pooled; of kLast these states,
+// which are pooled behind the graph, since no plan takes one that looks for the last token. INVALID_ARGUMENT, naming
+// what there is, where the graph has no such output, or, for kMean, no input attention_mask.
 Status PoolTokens(Pooling pooling, Graph& graph);
 
 // Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels],

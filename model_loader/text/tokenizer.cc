@@ -175,6 +175,7 @@ StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional
 int64_t Tokenizer::vocabulary_size() const { return static_cast<int64_t>(parts_->tokens.size()); }
 const SpecialIds& Tokenizer::special_ids() const { return parts_->special; }
 int64_t Tokenizer::max_tokens() const { return parts_->truncation.max_tokens; }
+int64_t Tokenizer::model_max_tokens() const { return parts_->model_max_tokens; }
 
 std::string_view Tokenizer::Token(int32_t id) const {
   return id < 0 || id >= vocabulary_size() ? std::string_view() : parts_->tokens[static_cast<size_t>(id)];

@@ -66,6 +66,8 @@ class Tokenizer {
   const SpecialIds& special_ids() const;
   // What the file truncates to; 0: it does not.
   int64_t max_tokens() const;
+  // What tokenizer_config.json says that the model takes (model_max_length), which nothing here goes by; 0: nothing.
+  int64_t model_max_tokens() const;
   // How the vocabulary spells a token; empty for an id that is none.
   std::string_view Token(int32_t id) const;
 

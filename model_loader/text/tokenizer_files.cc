@@ -76,6 +76,20 @@ StatusOr<TokenizerSettings> ReadSettings(const fs::path& file) {
   return settings;
 }
 
+// transformers writes 1e30 where it knows of no end.
+StatusOr<int64_t> ModelMaxTokens(const std::string& tokenizer_config) {
+  constexpr double kNoEnd = 1e9;
+  if (tokenizer_config.empty()) return 0;
+  StatusOr<nlohmann::json> json = ParseObject(tokenizer_config);
+  if (!json.ok()) return Annotate(json.status(), "tokenizer_config.json");
+  const Fields fields(*json, "tokenizer_config.json");
+  const nlohmann::json* const length = fields.Find("model_max_length");
+  if (length == nullptr) return 0;
+  if (!length->is_number() || length->get<double>() < 1.0)
+    return fields.Wrong("model_max_length", "a number from 1 on");
+  return length->get<double>() < kNoEnd ? static_cast<int64_t>(length->get<double>()) : 0;
+}
+
 // Adds what an object of this kind calls special tokens: by a string, or by an object with a content.
 Status AddNames(const std::string& text, const char* file, std::map<std::string, std::string>& names) {
   if (text.empty()) return {};
@@ -112,6 +126,7 @@ StatusOr<TokenizerParts> ReadTokenizer(const fs::path& path) {
   SWIZZLE_ASSIGN_OR_RETURN(const TokenizerSettings settings, ReadSettings(file));
   StatusOr<TokenizerParts> parts = kind->parse(text, settings);
   if (!parts.ok()) return Annotate(parts.status(), file.string());
+  SWIZZLE_ASSIGN_OR_RETURN(parts->model_max_tokens, ModelMaxTokens(settings.tokenizer_config));
   return parts;
 }
 

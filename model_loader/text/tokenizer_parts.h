@@ -21,6 +21,7 @@ struct TokenizerParts {
   OwnedTokenModel model;            // not null
   Template layout;
   Truncation truncation;
+  int64_t model_max_tokens = 0;  // see Tokenizer
   SpecialIds special;
   std::vector<std::string> tokens;  // by id
 };

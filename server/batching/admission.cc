@@ -133,7 +133,7 @@ std::optional<Refusal> RefuseLevel(const QueueBounds& bounds, int level, const Q
 }
 
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
-                              const Queued& request, absl::Duration expected, absl::Duration left) {
+                              const Queued& request, const ExpectedWait& expected, absl::Duration left) {
   if (waiting.requests >= bounds.requests) {
     return Refusal{Rejection::kQueueFull, Concat(waiting.requests, " requests")};
   }
@@ -145,12 +145,13 @@ std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waitin
   if (own.requests > 0 && TakesTooMuch(bounds, waiting, own, request)) return BeyondShare(waiting, own);
   const int64_t waiting_round = bounds.single ? waiting.requests : waiting.work;
   if (waiting_round < bounds.executors * (bounds.single ? 1 : bounds.batch_work)) return std::nullopt;
-  if (kCaution * expected <= std::min(bounds.wait, left)) {
-    if (own.requests == 0 || !TakesTooLong(bounds, waiting, own, expected)) return std::nullopt;
+  if (kCaution * expected.before <= std::min(bounds.wait, left)) {
+    if (own.requests == 0 || !TakesTooLong(bounds, waiting, own, expected.all)) return std::nullopt;
     return BeyondShare(waiting, own);
   }
-  return Refusal{Rejection::kExpectedWait, Concat("a request would wait about ", absl::ToInt64Milliseconds(expected),
-                                                  " ms", expected > left ? ", longer than until its deadline" : "")};
+  return Refusal{Rejection::kExpectedWait,
+                 Concat("a request would wait about ", absl::ToInt64Milliseconds(expected.before), " ms",
+                        expected.before > left ? ", longer than until its deadline" : "")};
 }
 
 }  // namespace swizzle

@@ -7,13 +7,22 @@
 namespace swizzle {
 namespace {
 
-// The longest prefix of a class's requests that fits in one batch, and the longest whose rows are a preferred size.
+// Rows that are taken together: a request, or a part of one.
+struct Part {
+  size_t place = 0;  // of its request, among the live
+  const Queued* request = nullptr;
+  int64_t rows = 0, tokens = 0;
+  size_t lane = 0;
+  int64_t turn = 0;
+};
+
+// The longest prefix of a class's parts that fits in one batch, and the longest whose rows are a preferred size.
 struct Prefix {
-  std::vector<size_t> requests;  // as Decision::take has them, but in the order of their turns
+  std::vector<Part> parts;  // in the order of their turns
   int64_t rows = 0;
   int64_t tokens = 0;
   bool closed = false;   // nothing that is queued, or may come, can join it
-  size_t preferred = 0;  // requests; 0: no prefix has a preferred size
+  size_t preferred = 0;  // parts; 0: no prefix has a preferred size
 };
 
 bool IsPreferred(const Limits& limits, int64_t rows) {
@@ -33,86 +42,113 @@ size_t LaneOf(const Queued& request, Instant now) {
 // What has not expired of the queue, in the order in which its turn comes.
 class LiveQueue {
  public:
-  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired, size_t lanes)
-      : queue_(queue), expired_(expired), lanes_(lanes) {}
+  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired, const Limits& limits)
+      : queue_(queue), expired_(expired), limits_(limits) {}
 
-  // Puts it in the order of lanes. Until then, and where there is one, that is the order of arrival.
-  void SortByLanes(Instant now, std::span<const int> passed) {
-    if (lanes_ == 1) return;
+  // Puts it in the order of lanes and turns. Until then, and where that is the same, it is that of arrival.
+  void Sort(Instant now, std::span<const int> passed) {
+    if (limits_.lanes == 1 && IsSorted()) return;
     passed_.assign(passed.begin(), passed.end());
-    passed_.resize(lanes_);
-    std::vector<bool> waiting(lanes_);
-    ForEach([&](size_t place, const Queued& request) {
-      turns_.push_back({LaneOf(request, now), place, &request});
-      return waiting[turns_.back().lane] = true;
+    passed_.resize(limits_.lanes);
+    std::vector<bool> waiting(limits_.lanes);
+    ForEach([&](const Part& whole) {
+      const size_t lane = limits_.lanes == 1 ? 0 : LaneOf(*whole.request, now);
+      waiting[lane] = true;
+      AddParts(whole, lane);
+      return true;
     });
-    for (size_t lane = 0; lane < lanes_; ++lane) {
+    for (size_t lane = 0; lane < limits_.lanes; ++lane) {
       if (!waiting[lane]) passed_[lane] = 0;
     }
     const size_t most = static_cast<size_t>(std::ranges::max_element(passed_) - passed_.begin());
     const size_t first = passed_[most] >= kMostPassed ? most : 0;
-    std::ranges::stable_sort(turns_, {}, [&](const Turn& turn) { return turn.lane == first ? 0 : turn.lane + 1; });
+    std::ranges::stable_sort(
+        parts_, {}, [&](const Part& part) { return std::pair(part.lane == first ? 0 : part.lane + 1, part.turn); });
   }
 
   // By lane, how often it was passed over when these places have been taken, ascending.
   std::vector<int> PassedAfter(std::span<const size_t> taken) const {
-    if (lanes_ == 1) return {};
-    std::vector<bool> waits(lanes_), took(lanes_);
-    for (const Turn& turn : turns_) {
-      (std::ranges::binary_search(taken, turn.place) ? took : waits)[turn.lane] = true;
+    if (limits_.lanes == 1) return {};
+    std::vector<bool> waits(limits_.lanes), took(limits_.lanes);
+    for (const Part& part : parts_) {
+      (std::ranges::binary_search(taken, part.place) ? took : waits)[part.lane] = true;
     }
-    std::vector<int> passed(lanes_);
-    for (size_t lane = 0; lane < lanes_; ++lane) passed[lane] = waits[lane] && !took[lane] ? passed_[lane] + 1 : 0;
+    std::vector<int> passed(limits_.lanes);
+    for (size_t lane = 0; lane < limits_.lanes; ++lane)
+      passed[lane] = waits[lane] && !took[lane] ? passed_[lane] + 1 : 0;
     return passed;
   }
 
-  // Calls visit(place among the live, request) until it returns false.
+  // Calls visit(part) until it returns false.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    if (!turns_.empty()) {
-      for (const Turn& turn : turns_) {
-        if (!visit(turn.place, *turn.request)) return;
+    if (!parts_.empty()) {
+      for (const Part& part : parts_) {
+        if (!visit(part)) return;
       }
       return;
     }
     std::span<const size_t> expired = expired_;
     size_t place = 0;
     for (size_t i = 0; i < queue_.size(); ++i) {
+      const Queued& request = queue_[i];
       if (!expired.empty() && expired.front() == i) {
         expired = expired.subspan(1);
-      } else if (!visit(place++, queue_[i])) {
+      } else if (!visit(Part{place++, &request, request.rows, request.tokens, 0, request.turn})) {
         return;
       }
     }
   }
 
  private:
-  struct Turn {
-    size_t lane, place;
-    const Queued* request;
-  };
+  bool IsTakenInParts(const Queued& request) const {
+    return limits_.max_rows > 0 && limits_.part_tokens > 0 && request.tokens > limits_.part_tokens &&
+           request.row_tokens.size() > 1;
+  }
+
+  bool IsSorted() const {
+    return std::ranges::is_sorted(queue_, {}, &Queued::turn) &&
+           std::ranges::none_of(queue_, [this](const Queued& request) { return IsTakenInParts(request); });
+  }
+
+  // As many as a batch may take.
+  void AddParts(Part whole, size_t lane) {
+    const Queued& request = *whole.request;
+    whole.lane = lane;
+    if (!IsTakenInParts(request)) return parts_.push_back(whole);
+    int64_t before = 0;  // tokens
+    for (size_t row = 0; row < request.row_tokens.size() && before < limits_.max_tokens;) {
+      Part part{whole.place, &request, 0, 0, lane, request.turn + before};
+      for (; row < request.row_tokens.size() && part.rows < limits_.max_rows; ++row, ++part.rows) {
+        if (part.rows > 0 && part.tokens + request.row_tokens[row] > limits_.part_tokens) break;
+        part.tokens += request.row_tokens[row];
+      }
+      before += part.tokens;
+      parts_.push_back(part);
+    }
+  }
 
   std::span<const Queued> queue_;
   std::span<const size_t> expired_;
-  size_t lanes_;
-  std::vector<Turn> turns_;  // empty: the order is that of arrival
+  const Limits& limits_;
+  std::vector<Part> parts_;  // empty: the order is that of arrival
   std::vector<int> passed_;  // by lane; none where nothing waits
 };
 
 Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& limits) {
   Prefix prefix;
-  live.ForEach([&](size_t place, const Queued& request) {
-    if (request.batch_class != batch_class) return true;
-    const bool fits = prefix.rows + request.rows <= limits.max_rows &&
-                      (limits.max_tokens == 0 || prefix.tokens + request.tokens <= limits.max_tokens);
-    if (!prefix.requests.empty() && !fits) {
+  live.ForEach([&](const Part& part) {
+    if (part.request->batch_class != batch_class) return true;
+    const bool fits = prefix.rows + part.rows <= limits.max_rows &&
+                      (limits.max_tokens == 0 || prefix.tokens + part.tokens <= limits.max_tokens);
+    if (!prefix.parts.empty() && !fits) {
       prefix.closed = true;
       return false;
     }
-    prefix.requests.push_back(place);
-    prefix.rows += request.rows;
-    prefix.tokens += request.tokens;
-    if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.requests.size();
+    prefix.parts.push_back(part);
+    prefix.rows += part.rows;
+    prefix.tokens += part.tokens;
+    if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.parts.size();
     prefix.closed = prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
     return !prefix.closed;
   });
@@ -128,7 +164,8 @@ struct WaitingClass {
 // In the order of their turns; where none waits for others, the first alone.
 std::vector<WaitingClass> WaitingClasses(const LiveQueue& live, bool one_waits) {
   std::vector<WaitingClass> classes;
-  live.ForEach([&](size_t, const Queued& request) {
+  live.ForEach([&](const Part& part) {
+    const Queued& request = *part.request;
     const auto found = std::ranges::find(classes, request.batch_class, &WaitingClass::batch_class);
     if (found == classes.end()) {
       classes.push_back({request.batch_class, request.arrival});
@@ -145,18 +182,30 @@ std::optional<BatchReason> ReasonToRun(Prefix& prefix, const Limits& limits, Ins
   if (prefix.closed) return BatchReason::kFull;
   if (limits.max_delay <= absl::ZeroDuration()) return BatchReason::kIdle;
   if (prefix.preferred > 0) {
-    prefix.requests.resize(prefix.preferred);
+    prefix.parts.resize(prefix.preferred);
     return BatchReason::kPreferred;
   }
   if (IsBeyondPreferred(limits, prefix.rows)) return BatchReason::kPreferred;
   return latest_start <= now ? std::optional(BatchReason::kDelay) : std::nullopt;
 }
 
-// Fills `take` and `reason` where something is to run, else `wake`.
+// Fills `take` and `rows`.
+void Take(std::vector<Part> parts, Decision& decision) {
+  std::ranges::sort(parts, {}, &Part::place);
+  for (const Part& part : parts) {
+    if (decision.take.empty() || decision.take.back() != part.place) {
+      decision.take.push_back(part.place);
+      decision.rows.push_back(0);
+    }
+    decision.rows.back() += part.rows;
+  }
+}
+
+// Fills `take`, `rows` and `reason` where something is to run, else `wake`.
 void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decision& decision) {
   if (limits.max_rows == 0) {
-    live.ForEach([&](size_t place, const Queued&) {
-      decision.take = {place};
+    live.ForEach([&](const Part& part) {
+      Take({part}, decision);
       return false;
     });
     decision.reason = BatchReason::kSingle;
@@ -166,7 +215,7 @@ void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decis
     Prefix prefix = FittingPrefix(live, waiting.batch_class, limits);
     const Instant latest_start = waiting.oldest + limits.max_delay;
     if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
-      decision.take = std::move(prefix.requests);
+      Take(std::move(prefix.parts), decision);
       decision.reason = *reason;
       return;
     }
@@ -179,7 +228,10 @@ void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decis
 Limits LimitsOf(const ModelSpec& spec) {
   Limits limits;
   limits.max_rows = spec.dynamic_batching ? spec.max_batch_size : 0;
-  limits.max_tokens = spec.max_batch_tokens;
+  constexpr int64_t kPartsOfBatch = 4;
+  const int64_t preferred = spec.preferred_batch_tokens > 0 ? spec.preferred_batch_tokens : spec.max_batch_tokens;
+  limits.max_tokens = std::min(spec.max_batch_tokens, preferred);
+  limits.part_tokens = (limits.max_tokens + kPartsOfBatch - 1) / kPartsOfBatch;
   limits.max_delay = spec.max_queue_delay;
   limits.preferred_rows = spec.preferred_batch_sizes;
   bool delays = spec.queue_policy.delays_late;
@@ -205,11 +257,10 @@ Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits
   Decision decision{.expired = std::move(expiry.expired), .wake = expiry.next_deadline};
   const size_t count = queue.size() - decision.expired.size();
   if (count == 0 || count < limits.hold_until) return decision;
-  LiveQueue live(queue, decision.expired, limits.lanes);
-  live.SortByLanes(now, passed);
+  LiveQueue live(queue, decision.expired, limits);
+  live.Sort(now, passed);
   ChooseBatch(live, now, limits, decision);
   if (decision.take.empty()) return decision;
-  if (limits.lanes > 1) std::ranges::sort(decision.take);
   decision.passed = live.PassedAfter(decision.take);
   return decision;
 }

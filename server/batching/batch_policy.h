@@ -1,9 +1,15 @@
 // When a batch is formed, and of what: pure functions of the queue and the time.
 //
-// The policy is continuous batching: an idle executor takes what is queued at once, in order of arrival, up to
-// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. Requests are never
-// split; one whose rows do not fit in the rest closes the batch. A batch is of one class, that of the oldest request
-// but where this waits for its delay: others of its class overtake what is of another.
+// The policy is continuous batching: an idle executor takes what is queued at once, in the order of their turns, up to
+// max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. What does not fit in
+// the rest closes the batch. A batch is of one class, that of the first request but where this waits for its delay:
+// others of its class overtake what is of another.
+//
+// Turns are start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queuing, 1996): a request's turn is when it
+// would begin if each connection had an equal share of the work, counted in work, so that one that sends much delays
+// one that sends little by no more than a batch. Requests of one turn go by arrival (request_queue.h gives turns).
+// Where the tokens of each row are known, a request with more than part_tokens is taken in parts of whole rows, whose
+// turns follow each other, so that others come between. Other requests are never split.
 //
 // With priorities a queue has lanes: of each level what is in time, then what is late. A batch begins with the first
 // lane that has something waiting, and what room is left goes to the others in their order. None starves: a lane that
@@ -35,6 +41,8 @@ struct Queued {
   uint64_t connection = 0;                      // Request's
   uint64_t batch_class = 0;                     // Request's
   int level = 1;                                // Request's
+  int64_t turn = 0;                             // see above
+  std::span<const int64_t> row_tokens = {};     // of `rows`, which any batches may take; empty: one takes them all
   Instant late_at = Instant::InfiniteFuture();  // Request's
 
   int64_t work() const { return tokens > 0 ? tokens : rows; }
@@ -44,7 +52,8 @@ struct Limits {
   int64_t max_rows = 0;                             // of one batch; 0: a batch is one request
   absl::Duration max_delay = absl::ZeroDuration();  // how long the oldest request may be kept waiting for others
   std::vector<int64_t> preferred_rows = {};         // with max_delay: batch sizes not worth a longer wait
-  int64_t max_tokens = 0;                           // of one batch; 0: no limit
+  int64_t max_tokens = 0;                           // of one batch, but for a single row; 0: no limit
+  int64_t part_tokens = 0;                          // of a part, likewise; 0: requests are taken whole
   size_t hold_until = 0;                            // for tests: take nothing while fewer requests are queued
   size_t lanes = 1;                                 // 1: neither levels nor lateness count
 };
@@ -63,14 +72,16 @@ Expiry FindExpired(std::span<const Queued> queue, Instant now);
 
 struct Decision {
   std::vector<size_t> expired;               // these leave the queue first, ascending
-  std::vector<size_t> take = {};             // then these of what is left run now, ascending
+  std::vector<size_t> take = {};             // then these of what is left run now, ascending, ...
+  std::vector<int64_t> rows = {};            // ... of each so many rows, the first ones
   std::vector<int> passed = {};              // where any do: by lane, for the next decision; empty: there is one lane
   BatchReason reason = BatchReason::kIdle;   // where any do
   Instant wake = Instant::InfiniteFuture();  // where none does: decide again then, or when the queue changes
 };
 
-// `queue` is in order of arrival; every request is within the limits. `passed`: by lane, how many batches in a row took
-// nothing of it while something waited there; the last Decision's that took something, at first empty.
+// `queue` is in order of arrival; each request that is taken whole is within the limits. `passed`: by lane, how many
+// batches in a row took nothing of it while something waited there; the last Decision's that took something, at first
+// empty.
 Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits, std::span<const int> passed = {});
 
 }  // namespace swizzle

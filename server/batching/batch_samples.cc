@@ -4,17 +4,18 @@
 
 namespace swizzle {
 
-void TellSamples(const Batch& batch, const BatchTimes& times) noexcept {
+void TellSamples(const Batch& batch) noexcept {
   SampledRequest* first = nullptr;  // of those that are traced
   for (const auto& pending : batch.requests) {
     SampledRequest* const sample = pending->request.sample;
     if (sample == nullptr) continue;
-    sample->stages = {.queued = pending->arrival,
-                      .begun = batch.start,
-                      .input = times.input,
-                      .compute = times.compute,
-                      .output = times.output,
-                      .batch_rows = batch.rows};
+    if (pending->rows_before == 0) sample->stages.emplace().begun = batch.start;
+    SampledRequest::Stages& stages = *sample->stages;
+    stages.queued = pending->arrival;
+    stages.input += batch.times.input;
+    stages.compute += batch.times.compute;
+    stages.output += batch.times.output;
+    stages.batch_rows = batch.rows;
     if (!sample->traced) continue;
     try {
       if (first == nullptr) {

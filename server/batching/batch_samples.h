@@ -8,7 +8,7 @@
 namespace swizzle {
 
 // After the batch has run, before its requests end. Costs a look at each request where none is sampled.
-void TellSamples(const Batch& batch, const BatchTimes& times) noexcept;
+void TellSamples(const Batch& batch) noexcept;
 
 }  // namespace swizzle
 

@@ -16,7 +16,8 @@ BatcherImpl::BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_p
       clock_(clock),
       metrics_(OrNone(metrics)),
       threads_(std::move(threads)),
-      limits_(LimitsOf(model_->spec())) {
+      limits_(LimitsOf(model_->spec())),
+      queue_(limits_.part_tokens) {
   const int executors = static_cast<int>(sessions_.size());
   for (int i = executors - 1; i >= 0; --i) free_.push_back(&shifts_.emplace_back(*this, i));
   threads_->Expect(executors);
@@ -40,6 +41,7 @@ StatusOr<Ticket> BatcherImpl::Submit(Request request, Done done) {
   auto pending = std::make_unique<Pending>();
   pending->arrival = clock_.Now();
   pending->request = std::move(request);
+  pending->own_deadline = pending->request.deadline;
   const QueuePolicy& policy = spec.PolicyOf(pending->request.level);
   Instant& time_is_up = policy.delays_late ? pending->request.late_at : pending->request.deadline;
   time_is_up = std::min(time_is_up, pending->arrival + policy.default_timeout);
@@ -89,7 +91,11 @@ Status BatcherImpl::Admit(const Queued& request) const {
     return MakeError(StatusCode::kUnavailable, "model '", spec.name, "' is shutting down");
   }
   const QueueLoad waiting = queue_.LoadUpTo(request.level);
-  const absl::Duration expected = service_time_.Of(waiting.work + running_, bounds_.batch_work) / bounds_.executors;
+  const auto takes = [this](int64_t work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return service_time_.Of(work, bounds_.batch_work) / bounds_.executors;
+  };
+  const ExpectedWait expected = {.before = takes(queue_.WorkBefore(request) + running_),
+                                 .all = takes(waiting.work + running_ + rests_)};
   std::optional<Refusal> refusal = RefuseLevel(bounds_, request.level, queue_.LoadAt(request.level));
   if (!refusal) {
     refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection, request.level), request, expected,
@@ -106,7 +112,11 @@ void BatcherImpl::Cancel(Ticket ticket) {
   {
     MutexLock lock(mutex_);
     pending = queue_.TakeTicket(ticket);
-    if (pending == nullptr) return;
+    if (pending == nullptr) {
+      const auto its = std::ranges::find(in_parts_, ticket, &Pending::ticket);
+      if (its != in_parts_.end()) (*its)->cancelled = true;
+      return;
+    }
     QueueChanged();
   }
   FailOne(std::move(pending), cancelled_, Rejection::kCancelled);

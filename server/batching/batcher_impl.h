@@ -73,7 +73,8 @@ class BatcherImpl final : public Batcher {
   Status Execute(Batch& batch, int executor);
   void ExecuteEachAlone(Shift& shift, const Status& together);
   void EndAll(Batch& batch, const Status& status);
-  void RecordSuccess(const Batch& batch, const BatchTimes& times);
+  void ReturnRests(Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecordSuccess(const Batch& batch);
   void EndLate();
   Instant TakeExpired(PendingList& expired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -105,12 +106,14 @@ class BatcherImpl final : public Batcher {
   mutable Mutex mutex_;
   CondVar work_;   // executors: there may be something to take
   CondVar ended_;  // Drain: requests have ended; the destructor: an executor has given its thread back
-  RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   Limits limits_ ABSL_GUARDED_BY(mutex_);
+  RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> passed_ ABSL_GUARDED_BY(mutex_);  // the last Decision's
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;      // requests submitted and not yet ended
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // work of batches that run
+  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;                 // requests submitted and not yet ended
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;             // work of batches that run, ...
+  int64_t rests_ ABSL_GUARDED_BY(mutex_) = 0;               // ... and of the rows that requests in them have beside
+  std::vector<Pending*> in_parts_ ABSL_GUARDED_BY(mutex_);  // those that have such rows
   ServiceTime service_time_ ABSL_GUARDED_BY(mutex_);
   ServiceTime short_time_ ABSL_GUARDED_BY(mutex_);    // the same, but a batch that was held up counts little
   std::vector<Shift*> free_ ABSL_GUARDED_BY(mutex_);  // executors without a thread; while there are any, or ...

@@ -49,15 +49,38 @@ void BatcherImpl::RunBatch(Shift& shift) {
   } else {
     ExecuteEachAlone(shift, status);
   }
-  MutexLock lock(mutex_);
-  running_ -= batch.work;
-  if (status.ok() && batch.first_of_shape) {
-    service_time_.RecordFirst(batch.full(), batch.work, bounds_.batch_work, batch.busy);
-  } else if (status.ok()) {
-    service_time_.Record(batch.full(), batch.work, batch.busy);
-    short_time_.Record(batch.full(), batch.work, std::min(batch.busy, kHeldUp));
+  {
+    MutexLock lock(mutex_);
+    running_ -= batch.work;
+    rests_ -= batch.rest;
+    if (status.ok() && batch.times.first_of_shape) {
+      service_time_.RecordFirst(batch.full(), batch.work, bounds_.batch_work, batch.busy);
+    } else if (status.ok()) {
+      service_time_.Record(batch.full(), batch.work, batch.busy);
+      short_time_.Record(batch.full(), batch.work, std::min(batch.busy, kHeldUp));
+    }
+    std::erase(batch.requests, nullptr);
+    const size_t ended = count - batch.requests.size();
+    ReturnRests(batch);
+    Forget(ended);
   }
-  Forget(count);
+  if (!batch.requests.empty()) Fail(std::move(batch.requests), cancelled_, Rejection::kCancelled);
+}
+
+// Requests of which there is more to run go to the queue. In the batch stays what was cancelled meanwhile, or finds no
+// memory there.
+void BatcherImpl::ReturnRests(Batch& batch) {
+  if (batch.requests.empty()) return;
+  for (std::unique_ptr<Pending>& pending : batch.requests) {
+    std::erase(in_parts_, pending.get());
+    try {
+      if (!pending->cancelled) queue_.Return(pending);
+    } catch (...) {
+      CaughtStatus("go on with a request").IgnoreError();
+    }
+  }
+  std::erase(batch.requests, nullptr);
+  QueueChanged();
 }
 
 // Waits for a batch; false once the executor has given its thread back.
@@ -176,13 +199,19 @@ Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
     Decision decision = Decide(queue_.summaries(), now, limits_, passed_);
     queue_.Take(decision.expired, expired);
     if (decision.take.empty()) return decision.wake;
-    const int64_t waiting = queue_.load().work;
-    queue_.Take(decision.take, batch.requests);
+    in_parts_.reserve(in_parts_.size() + decision.take.size());
+    queue_.Take(decision.take, decision.rows, batch.requests);
     passed_ = std::move(decision.passed);
-    batch.work = waiting - queue_.load().work;
+    batch.work = batch.rest = 0;
+    for (const std::unique_ptr<Pending>& pending : batch.requests) {
+      batch.work += pending->work_taken;
+      batch.rest += pending->work_left;
+      if (pending->rows_left() > 0) in_parts_.push_back(pending.get());
+    }
     batch.start = now;
     batch.reason = decision.reason;
     running_ += batch.work;
+    rests_ += batch.rest;
     limits_.hold_until = 0;
     return decision.wake;
   } catch (...) {
@@ -206,22 +235,12 @@ void BatcherImpl::WatchQueue() {
 
 // Fills the batch's results.
 Status BatcherImpl::Execute(Batch& batch, int executor) {
-  batch.first_of_shape = false;
+  batch.times = {};
   Status status = Contain("run the batch", [&]() -> Status {
-    BatchTimes times;
-    batch.MakeItems();
-    SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, times));
-    RecordSuccess(batch, times);
-    TellSamples(batch, times);
-    batch.first_of_shape = times.first_of_shape;
-    for (size_t i = 0; i < batch.requests.size(); ++i) {
-      Result& result = batch.results[i];
-      result.queue = batch.start - batch.requests[i]->arrival;
-      result.input = times.input;
-      result.compute = times.compute;
-      result.output = times.output;
-      result.batch_rows = batch.rows;
-    }
+    SWIZZLE_RETURN_IF_ERROR(batch.MakeItems(model_->spec()));
+    SWIZZLE_RETURN_IF_ERROR(sessions_[static_cast<size_t>(executor)]->Run(batch.items, batch.times));
+    RecordSuccess(batch);
+    TellSamples(batch);
     return absl::OkStatus();
   });
   batch.busy = clock_.Now() - batch.start;
@@ -240,31 +259,40 @@ void BatcherImpl::ExecuteEachAlone(Shift& shift, const Status& together) {
     const bool begun = pending->request.answers != nullptr && pending->request.answers->begun();
     alone.requests[0] = std::move(pending);
     EndAll(alone, begun ? together : late ? late_ : Execute(alone, shift.executor_));
+    pending = std::move(alone.requests[0]);
   }
 }
 
-// With the results, or with what ended the batch.
+// With the results, or with what ended the batch. Requests of which there is more to run stay in the batch.
 void BatcherImpl::EndAll(Batch& batch, const Status& status) {
   for (size_t i = 0; i < batch.requests.size(); ++i) {
-    if (status.ok()) {
-      End(std::move(batch.requests[i]), std::move(batch.results[i]));
+    std::unique_ptr<Pending>& pending = batch.requests[i];
+    Status its = status;
+    if (its.ok()) its = Contain("put an answer together", [&] { return batch.FinishResult(i, model_->spec()); });
+    if (pending->rows_left() > 0) {
+      if (its.ok()) continue;
+      const MutexLock lock(mutex_);
+      std::erase(in_parts_, pending.get());
+    }
+    if (its.ok()) {
+      End(std::move(pending), std::move(batch.results[i]));
     } else {
-      End(std::move(batch.requests[i]), status);
+      End(std::move(pending), its);
     }
   }
 }
 
-void BatcherImpl::RecordSuccess(const Batch& batch, const BatchTimes& times) {
+void BatcherImpl::RecordSuccess(const Batch& batch) {
   int64_t positions = 0;
+  int64_t begun = 0;  // of one that runs in parts the first alone
   for (const auto& pending : batch.requests) {
-    positions += PositionsOf(pending->request);
+    positions += PositionsOf(*pending);
+    if (pending->rows_before > 0) continue;
     metrics_.RecordQueued(batch.start - pending->arrival);
+    ++begun;
   }
-  metrics_.RecordBatch({.requests = static_cast<int64_t>(batch.requests.size()),
-                        .rows = batch.rows,
-                        .positions = positions,
-                        .reason = batch.reason,
-                        .times = times});
+  metrics_.RecordBatch(
+      {.requests = begun, .rows = batch.rows, .positions = positions, .reason = batch.reason, .times = batch.times});
 }
 
 // Ends requests whose deadline has come while every executor is busy.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace swizzle {
@@ -13,30 +14,81 @@ void MakeRoom(PendingList& list, size_t count) {
   if (needed > list.capacity()) list.reserve(std::max(needed, 2 * list.capacity()));
 }
 
+// What tells how many rows of a request are taken to the one that runs it.
+void TakeRowsOf(const Queued& summary, int64_t rows, Pending& pending) {
+  pending.rows_before += pending.rows_taken;
+  pending.rows_taken = rows;
+  pending.turn = summary.turn;
+  pending.work_taken = summary.work();
+  if (rows < summary.rows) {
+    const auto taken = summary.row_tokens.first(static_cast<size_t>(rows));
+    pending.work_taken = std::accumulate(taken.begin(), taken.end(), int64_t{0});
+  }
+  pending.work_left = summary.work() - pending.work_taken;
+}
+
 }  // namespace
 
 Queued SummaryOf(const Pending& pending) {
   const Request& request = pending.request;
-  Queued summary = {request.rows, pending.arrival, request.deadline, request.tokens};
+  const int64_t rows_gone = pending.rows_before + pending.rows_taken;
+  Queued summary = {request.rows - rows_gone, pending.arrival, request.deadline, request.tokens};
   summary.connection = request.connection;
   summary.batch_class = request.batch_class;
   summary.level = request.level;
+  summary.row_tokens = std::span(request.row_tokens);
+  if (rows_gone > 0) {
+    summary.tokens = pending.work_left;
+    summary.row_tokens = summary.row_tokens.subspan(static_cast<size_t>(rows_gone));
+    summary.turn = pending.turn + pending.work_taken;
+  }
   summary.late_at = request.late_at;
   for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
   return summary;
 }
 
-void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
-  const Queued summary = SummaryOf(*pending);
+RequestQueue::FlowKey RequestQueue::FlowOf(const Queued& summary) const {
+  return {summary.connection, summary.level, summary.tokens > most_of_short_};
+}
+
+int64_t RequestQueue::WorkBefore(const Queued& request) const {
+  const auto flow = flows_.find(FlowOf(request));
+  const int64_t turn = flow == flows_.end() ? turn_ : std::max(turn_, flow->second.end);
+  int64_t before = 0;
+  for (const Queued& waiting : summaries_) {
+    if (waiting.level > request.level || (waiting.level == request.level && waiting.turn > turn)) continue;
+    const bool in_parts = waiting.level == request.level && waiting.row_tokens.size() > 1;
+    before += in_parts ? std::min(waiting.work(), turn - waiting.turn + most_of_short_) : waiting.work();
+  }
+  return before;
+}
+
+void RequestQueue::Insert(size_t place, const Queued& summary, std::unique_ptr<Pending>& pending) {
   MakeRoom(requests_, 1);
-  loads_.reserve(loads_.size() + 1);
+  flows_.reserve(flows_.size() + 1);
   const auto level = static_cast<size_t>(summary.level);
   if (levels_.size() < level) levels_.resize(level);
-  summaries_.push_back(summary);
-  requests_.push_back(std::move(pending));
+  summaries_.insert(summaries_.begin() + static_cast<std::ptrdiff_t>(place), summary);
+  requests_.insert(requests_.begin() + static_cast<std::ptrdiff_t>(place), std::move(pending));
   load_.Add(summary);
   levels_[level - 1].Add(summary);
-  if (summary.connection != 0) loads_[{summary.connection, summary.level}].Add(summary);
+  Flow& flow = flows_[FlowOf(summary)];
+  flow.load.Add(summary);
+  flow.end = std::max(flow.end, summary.turn + summary.work());
+}
+
+void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
+  Queued summary = SummaryOf(*pending);
+  const auto flow = flows_.find(FlowOf(summary));
+  summary.turn = flow == flows_.end() ? turn_ : std::max(turn_, flow->second.end);
+  Insert(requests_.size(), summary, pending);
+}
+
+void RequestQueue::Return(std::unique_ptr<Pending>& pending) {
+  pending->request.deadline = pending->own_deadline;
+  const auto place =
+      std::ranges::lower_bound(requests_, pending->ticket, {}, [](const auto& its) { return its->ticket; });
+  Insert(static_cast<size_t>(place - requests_.begin()), SummaryOf(*pending), pending);
 }
 
 QueueLoad RequestQueue::LoadAt(int level) const {
@@ -54,9 +106,11 @@ QueueLoad RequestQueue::LoadUpTo(int level) const {
 
 QueueLoad RequestQueue::LoadOf(uint64_t connection, int level) const {
   QueueLoad load;
-  for (int i = 1; i <= level && i <= static_cast<int>(levels_.size()); ++i) {
-    const auto found = loads_.find({connection, i});
-    if (found != loads_.end()) load.Add(found->second);
+  for (int i = 1; connection != 0 && i <= level && i <= static_cast<int>(levels_.size()); ++i) {
+    for (const bool is_long : {false, true}) {
+      const auto found = flows_.find({connection, i, is_long});
+      if (found != flows_.end()) load.Add(found->second.load);
+    }
   }
   return load;
 }
@@ -64,21 +118,24 @@ QueueLoad RequestQueue::LoadOf(uint64_t connection, int level) const {
 void RequestQueue::Forget(const Queued& summary) {
   load_.Remove(summary);
   levels_[static_cast<size_t>(summary.level - 1)].Remove(summary);
-  const auto found = loads_.find({summary.connection, summary.level});
-  if (found == loads_.end()) return;
-  found->second.Remove(summary);
-  if (found->second.requests == 0) loads_.erase(found);
+  const auto found = flows_.find(FlowOf(summary));
+  found->second.load.Remove(summary);
+  if (found->second.load.requests == 0) flows_.erase(found);
 }
 
-void RequestQueue::Take(std::span<const size_t> indices, PendingList& out) {
+void RequestQueue::Take(std::span<const size_t> indices, std::span<const int64_t> rows, PendingList& out) {
   if (indices.empty()) return;
   MakeRoom(out, indices.size());
   size_t kept = indices.front();
   for (size_t i = kept; i < requests_.size(); ++i) {
     if (!indices.empty() && indices.front() == i) {
-      Forget(summaries_[i]);
+      const Queued& summary = summaries_[i];
+      Forget(summary);
+      if (!rows.empty()) turn_ = std::max(turn_, summary.turn);
+      TakeRowsOf(summary, rows.empty() ? summary.rows : rows.front(), *requests_[i]);
       out.push_back(std::move(requests_[i]));
       indices = indices.subspan(1);
+      if (!rows.empty()) rows = rows.subspan(1);
     } else {
       requests_[kept] = std::move(requests_[i]);
       summaries_[kept++] = summaries_[i];

@@ -1,5 +1,9 @@
-// Requests in order of arrival, beside the summaries that the batch policy reads. Owns what it holds. Not thread-safe.
-// A call that throws, for want of memory, has changed nothing.
+// Requests in order of arrival, beside the summaries that the batch policy reads, with the turns that it goes by. Owns
+// what it holds. Not thread-safe. A call that throws, for want of memory, has changed nothing.
+//
+// A flow is what came on one connection of one level, its short requests and its long ones apart: a proxy, or a
+// program, may send a bulk job and queries on one connection. A request's turn is the queue's, which is that of what
+// was taken last, or behind the work of its flow that waits, if that is later.
 #ifndef SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
 #define SWIZZLE_SERVER_BATCHING_REQUEST_QUEUE_H_
 
@@ -7,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,6 +29,18 @@ struct Pending {
   Request request;
   Done done;
   Instant arrival;
+  Instant own_deadline;  // of who sent it; the request's may come sooner, while no row of it was taken
+
+  // Set when rows of it are taken. Of its rows `rows_before` were taken before these.
+  int64_t turn = 0;
+  int64_t rows_before = 0, rows_taken = 0;
+  int64_t work_taken = 0, work_left = 0;  // of the rows that were taken, and of those after them
+  std::vector<TensorView> part = {};      // inputs of the rows, where they are not all
+  Result so_far = {};                     // of the rows before
+  bool cancelled = false;                 // while it ran
+
+  bool is_whole() const { return rows_taken == request.rows; }
+  int64_t rows_left() const { return request.rows - rows_before - rows_taken; }
 };
 using PendingList = std::vector<std::unique_ptr<Pending>>;
 
@@ -33,6 +49,9 @@ Queued SummaryOf(const Pending& pending);
 
 class RequestQueue {
  public:
+  // Requests of more work than `most_of_short` are long ones.
+  explicit RequestQueue(int64_t most_of_short = 0) : most_of_short_(most_of_short) {}
+
   size_t size() const { return requests_.size(); }
   std::span<const Queued> summaries() const { return summaries_; }
   const QueueLoad& load() const { return load_; }  // of all together
@@ -42,24 +61,40 @@ class RequestQueue {
   // Likewise, of those that came on a connection; of 0 nothing.
   QueueLoad LoadOf(uint64_t connection, int level) const;
 
+  // Of what waits the work whose turn comes before that of a request, had it been pushed now.
+  int64_t WorkBefore(const Queued& request) const;
+
   // REQUIRES: a ticket above all that were pushed before. `pending` is left alone if this throws.
   void Push(std::unique_ptr<Pending>& pending);
+  // One that was taken, with the rows that are left: to its place, and its turn among the others.
+  void Return(std::unique_ptr<Pending>& pending);
 
-  // Those at `indices`, ascending, leave and are appended to `out`.
-  void Take(std::span<const size_t> indices, PendingList& out);
+  // Those at `indices`, ascending, leave and are appended to `out`, to run with so many of the rows that are left, the
+  // first ones; or, without `rows`, to end.
+  void Take(std::span<const size_t> indices, std::span<const int64_t> rows, PendingList& out);
+  void Take(std::span<const size_t> indices, PendingList& out) { Take(indices, {}, out); }
 
-  // Null if no such request is queued.
+  // Null if no such request is queued; ends it.
   std::unique_ptr<Pending> TakeTicket(Ticket ticket);
 
  private:
+  struct Flow {
+    QueueLoad load;
+    int64_t end = 0;  // of the turns of its requests
+  };
+  using FlowKey = std::tuple<uint64_t, int, bool>;  // connection, level, whether they are long
+
+  FlowKey FlowOf(const Queued& summary) const;
+  void Insert(size_t place, const Queued& summary, std::unique_ptr<Pending>& pending);
   void Forget(const Queued& summary);
 
+  const int64_t most_of_short_;
+  int64_t turn_ = 0;
   QueueLoad load_;
-  std::vector<QueueLoad> levels_;  // [level - 1], as far as there were any
-  // By connection and level, of those with requests here.
-  absl::flat_hash_map<std::pair<uint64_t, int>, QueueLoad> loads_;
-  std::vector<Queued> summaries_;  // of requests_, same order
-  PendingList requests_;           // tickets ascend
+  std::vector<QueueLoad> levels_;             // [level - 1], as far as there were any
+  absl::flat_hash_map<FlowKey, Flow> flows_;  // of those with requests here
+  std::vector<Queued> summaries_;             // of requests_, same order
+  PendingList requests_;                      // tickets ascend
 };
 
 }  // namespace swizzle

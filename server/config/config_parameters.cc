@@ -19,6 +19,7 @@ constexpr std::string_view kExecuteDelayKey = "execute_delay_ms";
 constexpr std::string_view kRepeatCountKey = "repeat_count";
 constexpr int64_t kMaxRepeatCount = 1'000'000;
 constexpr std::string_view kMaxBatchTokensKey = "max_batch_tokens";
+constexpr std::string_view kPreferredTokensKey = "preferred_batch_tokens";
 constexpr std::string_view kComputeMaskedKey = "compute_masked";
 constexpr std::string_view kPrecisionKey = "precision";
 constexpr std::string_view kTextKey = "text";
@@ -62,7 +63,13 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 1, kMaxRepeatCount).status();
      }},
-    {kMaxBatchTokensKey, kTokenSequences, "the most tokens that run together",
+    {kMaxBatchTokensKey, kTokenSequences, "the most tokens that run together, and that a request may have",
+     [](std::string_view key, const std::string& value) {
+       return ParseWhole(key, value, 1, kMaxBatchTokens).status();
+     }},
+    {kPreferredTokensKey, kTokenSequences,
+     "tokens that a batch is filled to; requests with more run in several. If not set, 512 for each thread of an "
+     "executor on the CPU, and `max_batch_tokens` on a GPU",
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 1, kMaxBatchTokens).status();
      }},
@@ -179,6 +186,9 @@ Status ApplyParameters(const ModelConfig& config, ModelSpec& spec) {
     }
     if (key == kMaxBatchTokensKey) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.max_batch_tokens, ParseWhole(key, parameter.string_value(), 1, kMaxBatchTokens));
+    } else if (key == kPreferredTokensKey) {
+      SWIZZLE_ASSIGN_OR_RETURN(spec.preferred_batch_tokens,
+                               ParseWhole(key, parameter.string_value(), 1, kMaxBatchTokens));
     } else if (key == kComputeMaskedKey) {
       SWIZZLE_ASSIGN_OR_RETURN(spec.compute_masked, ParseComputeMasked(parameter.string_value()));
     } else if (key == kPrecisionKey) {

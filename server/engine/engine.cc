@@ -12,9 +12,9 @@
 #include "model_loader/pack/commands.h"
 #include "server/engine/opened_model.h"
 #include "server/engine/process.h"
-#include "server/engine/row_parts.h"
 #include "server/engine/run_slots.h"
 #include "server/model/request_inputs.h"
+#include "server/model/row_parts.h"
 #include "server/model/wire_shape.h"
 #include "server/telemetry/containment.h"
 
@@ -121,8 +121,9 @@ class OpenModelOfFile final : public Model {
   }
   bool tuned() const override { return progress_ == nullptr || progress_->over(); }
 
-  StatusOr<std::vector<Output>> Run(std::span<const InputView> inputs, std::span<const std::string> outputs) override {
-    return Contain("run the model", [&] { return RunHere(inputs, outputs); });
+  StatusOr<std::vector<Output>> Run(std::span<const InputView> inputs, std::span<const std::string> outputs,
+                                    const TextOptions& texts) override {
+    return Contain("run the model", [&] { return RunHere(inputs, outputs, texts); });
   }
 
   StatusOr<std::string> Inspect(Format format) const override {
@@ -130,8 +131,10 @@ class OpenModelOfFile final : public Model {
   }
 
  private:
-  StatusOr<std::vector<Output>> RunHere(std::span<const InputView> inputs, std::span<const std::string> outputs) {
+  StatusOr<std::vector<Output>> RunHere(std::span<const InputView> inputs, std::span<const std::string> outputs,
+                                        const TextOptions& texts) {
     Request request;
+    request.text_options = {.truncate = texts.truncate, .prompt = texts.prompt};
     SWIZZLE_RETURN_IF_ERROR(Read(inputs, request));
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<size_t> asked, IndicesOf(outputs));
     const int64_t rows = RowsOfParts(spec_, request);
@@ -139,7 +142,7 @@ class OpenModelOfFile final : public Model {
     SWIZZLE_RETURN_IF_ERROR(whole ? model_.CheckRequest(request.inputs).status() : CheckParts(request, rows));
     const Busy busy;
     SWIZZLE_ASSIGN_OR_RETURN(Turn turn, Turn::Take(slots_));
-    Results results;
+    RowResults results;
     SWIZZLE_RETURN_IF_ERROR(whole ? RunBatch(request.inputs, request.rows, turn.session(), results)
                                   : RunParts(request, rows, turn.session(), results));
     return Chosen(std::move(results), asked);
@@ -185,25 +188,25 @@ class OpenModelOfFile final : public Model {
     return absl::OkStatus();
   }
 
-  static Status RunBatch(std::span<const TensorView> inputs, int64_t rows, Session& session, Results& results) {
+  static Status RunBatch(std::span<const TensorView> inputs, int64_t rows, Session& session, RowResults& results) {
     BatchItem item{.inputs = inputs, .rows = rows, .outputs = &results.outputs, .output_shapes = &results.shapes};
     BatchTimes times;
     return session.Run(std::span(&item, 1), times);
   }
 
-  Status RunParts(const Request& request, int64_t rows, Session& session, Results& results) const {
+  Status RunParts(const Request& request, int64_t rows, Session& session, RowResults& results) const {
     std::vector<TensorView> part;
     for (int64_t first = 0; first < request.rows; first += rows) {
       const int64_t its_rows = std::min(rows, request.rows - first);
       SWIZZLE_RETURN_IF_ERROR(TakeRows(spec_, request.inputs, first, its_rows, part));
-      Results its;
+      RowResults its;
       SWIZZLE_RETURN_IF_ERROR(RunBatch(part, its_rows, session, its));
-      SWIZZLE_RETURN_IF_ERROR(AppendRows(spec_, std::move(its), request.rows, results));
+      SWIZZLE_RETURN_IF_ERROR(AppendRows(spec_, std::move(its), request.rows, results.outputs, results.shapes));
     }
     return absl::OkStatus();
   }
 
-  std::vector<Output> Chosen(Results results, std::span<const size_t> asked) const {
+  std::vector<Output> Chosen(RowResults results, std::span<const size_t> asked) const {
     std::vector<Output> chosen;
     const size_t count = asked.empty() ? outputs_.size() : asked.size();
     chosen.reserve(count);

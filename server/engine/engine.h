@@ -22,6 +22,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,12 @@ struct Output {
   std::string data;
 };
 
+// What a run says of its texts, of models that take any.
+struct TextOptions {
+  bool truncate = true;                              // what is too long; else it is OUT_OF_RANGE
+  std::optional<std::string> prompt = std::nullopt;  // the name of what stands before each; none: the model's default
+};
+
 enum class Format { kText, kJson, kHtml };
 
 class Model {
@@ -113,7 +120,8 @@ class Model {
   // INVALID_ARGUMENT: an input that the model has not, that is missing, there twice, or of another datatype, shape or
   // size than expected, or whose values the model cannot take. RESOURCE_EXHAUSTED: results would need too much memory.
   virtual absl::StatusOr<std::vector<Output>> Run(std::span<const InputView> inputs,
-                                                  std::span<const std::string> outputs = {}) = 0;
+                                                  std::span<const std::string> outputs = {},
+                                                  const TextOptions& texts = {}) = 0;
   absl::StatusOr<std::vector<Output>> Run(std::initializer_list<InputView> inputs) {
     return Run(std::span(inputs.begin(), inputs.size()));
   }

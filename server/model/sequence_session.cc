@@ -8,6 +8,15 @@
 namespace swizzle {
 namespace {
 
+// Rows [first, first + rows) of a tensor [rows, length].
+TensorView RowsOf(const TensorView& tensor, int64_t first, int64_t rows) {
+  const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
+  return {tensor.dtype, {rows, tensor.shape[1]}, tensor.bytes.subspan(first * row_bytes, rows * row_bytes)};
+}
+std::optional<TensorView> RowsOf(const std::optional<TensorView>& tensor, int64_t first, int64_t rows) {
+  return tensor ? std::optional(RowsOf(*tensor, first, rows)) : std::nullopt;
+}
+
 class SequenceSession final : public Session {
  public:
   SequenceSession(const SequenceRules& rules, const PortMap& ports, std::shared_ptr<RunnerSeat> seat, Clock& clock)
@@ -64,14 +73,6 @@ class SequenceSession final : public Session {
   static int64_t Rows(const BatchItem& item) { return item.inputs[0].shape[0]; }
   static int64_t Length(const BatchItem& item) { return item.inputs[0].shape[1]; }
 
-  // Rows [first, first + rows) of a tensor [rows, length].
-  static TensorView RowsOf(const TensorView& tensor, int64_t first, int64_t rows) {
-    const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
-    return {tensor.dtype, {rows, tensor.shape[1]}, tensor.bytes.subspan(first * row_bytes, rows * row_bytes)};
-  }
-  static std::optional<TensorView> RowsOf(const std::optional<TensorView>& tensor, int64_t first, int64_t rows) {
-    return tensor ? std::optional(RowsOf(*tensor, first, rows)) : std::nullopt;
-  }
   std::optional<TensorView> MaskOf(const BatchItem& item, int64_t first, int64_t rows) const {
     return RowsOf(rules_.MaskOf(item.inputs), first, rows);
   }
@@ -252,6 +253,15 @@ StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const
   if (tokens <= max_tokens_) return tokens;
   return InvalidArgument("the request to model '", spec_.name, "' has ", tokens, " tokens; max_batch_tokens is ",
                          max_tokens_, ": send fewer sequences at a time, or configure more");
+}
+
+std::vector<int64_t> SequenceRules::RowTokens(std::span<const TensorView> inputs) const {
+  const std::optional<TensorView> mask = MaskOf(inputs);
+  std::vector<int64_t> tokens(static_cast<size_t>(inputs[0].shape[0]));
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    tokens[row] = CountTokens(packing_, 1, inputs[0].shape[1], RowsOf(mask, static_cast<int64_t>(row), 1));
+  }
+  return tokens;
 }
 
 void SequenceRules::Describe(std::map<std::string, std::string>& properties) const {

@@ -33,6 +33,9 @@ class SequenceRules {
   // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
   StatusOr<int64_t> Check(std::span<const TensorView> inputs) const;
 
+  // The same of each row. REQUIRES: Check was content.
+  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const;
+
   // What a client has to know to make up requests that pass Check: see the properties in model_facts.h.
   void Describe(std::map<std::string, std::string>& properties) const;
 

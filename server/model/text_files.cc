@@ -27,7 +27,7 @@ GraphRevision RevisionOf(const TextFiles& files) {
   return [pooling = files.pipeline.pooling, layers = files.pipeline.dense](Graph& graph) -> Status {
     const bool is_done = std::ranges::find(graph.outputs, text::kPooledName, &GraphOutput::name) != graph.outputs.end();
     SWIZZLE_RETURN_IF_ERROR(text::PoolTokens(pooling, graph));
-    if (is_done) return absl::OkStatus();
+    if (is_done || pooling == text::Pooling::kLast) return absl::OkStatus();
     for (const auto& layer : layers) SWIZZLE_RETURN_IF_ERROR(text::AddDense(*layer, graph));
     return absl::OkStatus();
   };
@@ -51,16 +51,28 @@ StatusOr<std::string_view> PromptOf(const std::map<std::string, std::string>& pr
 
 }  // namespace
 
+int64_t DenseBytes(const TextFiles& files) {
+  int64_t bytes = 0;
+  for (const auto& layer : files.pipeline.dense) {
+    bytes += static_cast<int64_t>(layer->weight.bytes.size() + (layer->bias ? layer->bias->bytes.size() : 0));
+  }
+  return bytes;
+}
+
 TextRules RulesOf(const TextFiles& files, int64_t longest) {
+  // What says it for the pipeline goes before what says it for the tokeniser.
+  int64_t said = 0;
+  for (const int64_t by :
+       {files.pipeline.max_tokens, files.tokenizer->model_max_tokens(), files.tokenizer->max_tokens()}) {
+    if (said == 0) said = by;
+  }
   int64_t most = 0;
-  for (const int64_t bound : {longest, files.pipeline.max_tokens, files.tokenizer->max_tokens()}) {
+  for (const int64_t bound : {longest, files.pipeline.positions, said}) {
     if (bound > 0) most = most == 0 ? bound : std::min(most, bound);
   }
-  text::Pipeline pipeline = files.pipeline;
-  pipeline.dense.clear();  // the graph has them
-  const auto encode = [tokenizer = files.tokenizer, most, prompts = pipeline.prompts,
-                       by_default = pipeline.default_prompt](const TextRow& row,
-                                                             const TextOptions& asked) -> StatusOr<TextTokens> {
+  const auto encode = [tokenizer = files.tokenizer, most, prompts = files.pipeline.prompts,
+                       by_default = files.pipeline.default_prompt](const TextRow& row,
+                                                                   const TextOptions& asked) -> StatusOr<TextTokens> {
     SWIZZLE_ASSIGN_OR_RETURN(const std::string_view prompt, PromptOf(prompts, by_default, asked));
     const std::string prompted = prompt.empty() ? std::string() : Concat(prompt, row.text);
     const std::string_view text = prompt.empty() ? row.text : prompted;
@@ -73,7 +85,7 @@ TextRules RulesOf(const TextFiles& files, int64_t longest) {
   return {.encode = encode,
           .pad_id = files.tokenizer->special_ids().pad.value_or(0),
           .max_tokens = most,
-          .pipeline = std::move(pipeline)};
+          .pipeline = files.pipeline};
 }
 
 }  // namespace swizzle

@@ -27,6 +27,9 @@ GraphRevision RevisionOf(const TextFiles& files);
 // The longest text that an encoder takes, of positions for so many tokens in batches of so many, 0 being any.
 int64_t LongestOf(int64_t positions, int64_t batch_tokens);
 
+// What Dense modules have beside the encoder's file, and the model holds.
+int64_t DenseBytes(const TextFiles& files);
+
 // `longest`: LongestOf.
 TextRules RulesOf(const TextFiles& files, int64_t longest);
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
 #include "server/model/string_tensor.h"
+#include "server/model/token_pooling.h"
 
 namespace swizzle {
 namespace {
@@ -42,15 +43,22 @@ void ForEachVector(size_t width, std::string& vectors, Function&& function) {
   }
 }
 
+// What of an encoder's outputs stands for a text.
+struct EncoderOutput {
+  size_t index = 0;
+  bool per_token = false;  // states of tokens, to be pooled here
+};
+
 class TextSession final : public Session {
  public:
   // `outputs` are those of the model of texts; what is referred to outlives this.
-  TextSession(std::unique_ptr<Session> encoder, const std::vector<TensorSpec>& outputs, const text::Pipeline& pipeline)
-      : encoder_(std::move(encoder)), outputs_(outputs), pipeline_(pipeline) {}
+  TextSession(std::unique_ptr<Session> encoder, EncoderOutput from, size_t mask, const std::vector<TensorSpec>& outputs,
+              const text::Pipeline& pipeline)
+      : encoder_(std::move(encoder)), from_(from), mask_(mask), outputs_(outputs), pipeline_(pipeline) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
-    for (const BatchItem& item : batch) SWIZZLE_RETURN_IF_ERROR(Finish(*item.outputs, *item.output_shapes));
+    for (const BatchItem& item : batch) SWIZZLE_RETURN_IF_ERROR(Finish(item));
     return absl::OkStatus();
   }
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
@@ -70,10 +78,38 @@ class TextSession final : public Session {
                      declared == 1 ? " is declared" : " are declared");
   }
 
-  // Of the encoder's one output makes those that the model has.
-  Status Finish(std::vector<std::string>& outputs, std::vector<Shape>& shapes) const {
+  // INTERNAL for states of other tokens than the encoder was given.
+  Status Pool(const BatchItem& item, std::string& output, Shape& shape) const {
+    const TensorView& mask = item.inputs[mask_];
+    if (shape.size() != 3 || shape[0] != mask.shape[0] || shape[1] != mask.shape[1]) {
+      return MakeError(StatusCode::kInternal, "the model gave states of shape ", ShapeText(shape), " for tokens of ",
+                       ShapeText(mask.shape));
+    }
+    output = PooledStates(pipeline_.pooling, output, shape, mask);
+    int64_t width = shape[2];
+    for (const auto& layer : pipeline_.dense) {
+      if (layer->weight.shape[0] != width) {
+        return MakeError(StatusCode::kInternal, "module ", layer->name, " reads vectors of ", layer->weight.shape[0],
+                         " numbers, and gets ", width);
+      }
+      ApplyDense(*layer, output);
+      width = layer->weight.shape[1];
+    }
+    shape = {shape[0], width};
+    return absl::OkStatus();
+  }
+
+  // Of the encoder's outputs makes those that the model has.
+  Status Finish(const BatchItem& item) const {
+    std::vector<std::string>& outputs = *item.outputs;
+    std::vector<Shape>& shapes = *item.output_shapes;
+    if (from_.index > 0) {
+      outputs[0] = std::move(outputs[from_.index]);
+      shapes[0] = std::move(shapes[from_.index]);
+    }
     outputs.resize(1);
     shapes.resize(1);
+    if (from_.per_token) SWIZZLE_RETURN_IF_ERROR(Pool(item, outputs[0], shapes[0]));
     SWIZZLE_ASSIGN_OR_RETURN(const size_t width, WidthOf(shapes[0]));
     if (pipeline_.task == text::TextTask::kEmbedding) {
       if (pipeline_.normalises) NormaliseVectors(width, outputs[0]);
@@ -89,9 +125,37 @@ class TextSession final : public Session {
   }
 
   const std::unique_ptr<Session> encoder_;
+  const EncoderOutput from_;
+  const size_t mask_;  // of the encoder's inputs; where states of tokens are pooled
   const std::vector<TensorSpec>& outputs_;
   const text::Pipeline& pipeline_;
 };
+
+size_t MaskOf(const ModelSpec& encoder) {
+  return static_cast<size_t>(std::ranges::find(encoder.inputs, kTokenInputs[1], &TensorSpec::name) -
+                             encoder.inputs.begin());
+}
+
+// None where the encoder has no such output.
+std::optional<EncoderOutput> OutputOf(const ModelSpec& encoder, text::TextTask task) {
+  const size_t rank = encoder.max_batch_size > 0 ? 1 : 2;
+  const auto named = [&](std::string_view name, size_t its_rank) -> std::optional<size_t> {
+    const auto found = std::ranges::find(encoder.outputs, name, &TensorSpec::name);
+    if (found == encoder.outputs.end() || found->dtype != DType::kFloat32 || found->dims.size() != its_rank) return {};
+    return static_cast<size_t>(found - encoder.outputs.begin());
+  };
+  const bool embeds = task == text::TextTask::kEmbedding;
+  const std::string_view only = encoder.outputs.size() == 1 ? std::string_view(encoder.outputs[0].name) : "";
+  for (const std::string_view name : {only, embeds ? text::kPooledName : std::string_view("logits")}) {
+    if (const auto index = named(name, rank)) return EncoderOutput{*index, false};
+  }
+  if (!embeds || MaskOf(encoder) == encoder.inputs.size()) return std::nullopt;
+  for (const std::string_view name :
+       {std::string_view("last_hidden_state"), std::string_view("token_embeddings"), only}) {
+    if (const auto index = named(name, rank + 1)) return EncoderOutput{*index, true};
+  }
+  return std::nullopt;
+}
 
 class TextModel final : public Model {
  public:
@@ -135,11 +199,17 @@ class TextModel final : public Model {
   StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
     return encoder_->CheckRequest(inputs);
   }
+  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const override {
+    return encoder_->RowTokens(inputs);
+  }
   uint64_t BatchClass(std::span<const TensorView> inputs) const override { return encoder_->BatchClass(inputs); }
   std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override { return encoder_->Stage(inputs); }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock& clock) override {
     SWIZZLE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, encoder_->NewSession(clock));
-    return std::make_unique<TextSession>(std::move(session), spec_.outputs, rules_.pipeline);
+    const ModelSpec& encoder = encoder_->spec();
+    const auto from = OutputOf(encoder, rules_.pipeline.task);
+    SWIZZLE_CHECK(from.has_value());  // TextSpec's
+    return std::make_unique<TextSession>(std::move(session), *from, MaskOf(encoder), spec_.outputs, rules_.pipeline);
   }
 
  private:
@@ -214,13 +284,17 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
                            DTypeName(input.dtype), ") is none that a tokeniser fills: input_ids, attention_mask, ",
                            "token_type_ids");
   }
-  const size_t rank = encoder.max_batch_size > 0 ? 1 : 2;
-  if (encoder.outputs.size() != 1 || encoder.outputs[0].dtype != DType::kFloat32 ||
-      encoder.outputs[0].dims.size() != rank) {
+  const auto from = OutputOf(encoder, pipeline.task);
+  if (!from) {
     return InvalidArgument("model '", encoder.name, "' cannot take texts: it has ", encoder.outputs.size(),
                            " outputs, and not one FP32 vector of each text");
   }
-  const Shape& dims = encoder.outputs[0].dims;
+  const size_t rank = encoder.max_batch_size > 0 ? 1 : 2;
+  Shape dims = encoder.outputs[from->index].dims;
+  if (from->per_token) {
+    dims.erase(dims.end() - 2);
+    if (!pipeline.dense.empty()) dims.back() = pipeline.dense.back()->weight.shape[1];
+  }
   ModelSpec spec = encoder;
   if (pipeline.task == text::TextTask::kEmbedding) {
     spec.inputs = {{std::string(kTextInput), DType::kString, rank == 1 ? Shape{1} : Shape{-1}}};

@@ -1,5 +1,6 @@
 // A model that takes texts, and gives a vector of each, or of each text or pair of texts the scores of labels: an
-// encoder of tokens behind a tokeniser, pooled or classified in its own graph (model_loader/text/pooling.h).
+// encoder of tokens behind a tokeniser, pooled or classified in its own graph (model_loader/text/pooling.h), or, where
+// that gives states of tokens, pooled here (token_pooling.h).
 //
 // ModelFacts::properties of such a model, beside the encoder's (model_facts.h):
 //   swizzle_text          "embedding" or "classification"
@@ -49,7 +50,8 @@ inline constexpr std::string_view kScoresOutput = "scores", kLogitsOutput = "log
 // The specification of a model of texts whose encoder has this one: input "text", BYTES, [batch, 1], and output
 // "embedding", FP32; or input [batch, 1] or [batch, 2], and outputs "scores" and "logits", FP32 [batch, labels]. All
 // else is the encoder's. INVALID_ARGUMENT where the encoder takes other inputs than input_ids, attention_mask and
-// token_type_ids, or gives anything but one vector of each row, or scores of another number of labels.
+// token_type_ids, gives neither one vector of each row nor, with a mask, states of its tokens, or scores of another
+// number of labels.
 StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pipeline);
 
 // Gives each of the vectors, FP32 and `width` numbers long, length 1; zeros stay zeros.

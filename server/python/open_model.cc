@@ -1,6 +1,7 @@
 #include "server/python/open_model.h"
 
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -101,12 +102,12 @@ const std::shared_ptr<engine::Model>& OpenModel::Shared() const {
   return model_;
 }
 
-nb::dict OpenModel::Run(const nb::dict& inputs, nb::handle outputs) const {
+nb::dict OpenModel::Run(const nb::dict& inputs, nb::handle outputs, const engine::TextOptions& texts) const {
   std::shared_ptr<engine::Model> model = Shared();
   const GivenInputs given(*model, inputs);
   const std::vector<std::string> names = NamesOf(outputs);
   auto computed = Unlocked([&] {
-    auto result = model->Run(given.views(), names);
+    auto result = model->Run(given.views(), names, texts);
     model.reset();  // which may be the last of it
     return result;
   });
@@ -157,7 +158,14 @@ void BindModel(nb::module_& module) {
       .def_prop_ro("max_batch", [](const OpenModel& open) { return open.model().max_batch(); })
       .def_prop_ro("tuned", [](const OpenModel& open) { return open.model().tuned(); })
       .def_prop_ro("properties", [](const OpenModel& open) { return open.model().properties(); })
-      .def("run", &OpenModel::Run, nb::arg("inputs"), nb::arg("outputs").none() = nb::none())
+      .def(
+          "run",
+          [](const OpenModel& open, const nb::dict& inputs, nb::handle outputs, bool truncate,
+             std::optional<std::string> prompt) {
+            return open.Run(inputs, outputs, {.truncate = truncate, .prompt = std::move(prompt)});
+          },
+          nb::arg("inputs"), nb::arg("outputs").none() = nb::none(), nb::arg("truncate") = true,
+          nb::arg("prompt").none() = nb::none())
       .def("time_runs", &OpenModel::TimeRuns, nb::arg("inputs"), nb::arg("count"))
       .def("inspect_text", [](const OpenModel& open) { return open.Inspect(engine::Format::kText); })
       .def("inspect_json", [](const OpenModel& open) { return open.Inspect(engine::Format::kJson); })

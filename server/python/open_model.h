@@ -33,7 +33,7 @@ class OpenModel {
 
   // Outputs by name: those that are asked for, or with None all. Values are what InputArray takes; None stands for an
   // optional input that is not given.
-  nanobind::dict Run(const nanobind::dict& inputs, nanobind::handle outputs) const;
+  nanobind::dict Run(const nanobind::dict& inputs, nanobind::handle outputs, const engine::TextOptions& texts) const;
 
   // Seconds that so many runs take the engine alone, without Python before and after.
   double TimeRuns(const nanobind::dict& inputs, int count) const;

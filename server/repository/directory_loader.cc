@@ -47,6 +47,10 @@ constexpr int kNice = 10;
 // load, such a load might not end.
 constexpr int kThreadsAside = 1;
 
+// What batches of token sequences are filled to on the CPU, for each thread. With more, kernels are no faster, and
+// whoever comes while a batch runs waits longer.
+constexpr int64_t kPreferredTokensOfThread = 512;
+
 bool WantsGpu(const inference::ModelConfig& config) {
   return std::ranges::any_of(config.instance_group(), [](const inference::ModelInstanceGroup& group) {
     return group.kind() == inference::ModelInstanceGroup::KIND_GPU || !group.gpus().empty();
@@ -129,7 +133,8 @@ class DirectoryLoader {
       limits.ports.clear();  // which are those of texts
       limits.revise = RevisionOf(*text_);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(FileBytes(file), limits.external_bytes));
+    const int64_t bytes = FileBytes(file) + (text_ ? DenseBytes(*text_) : 0);
+    SWIZZLE_ASSIGN_OR_RETURN(limits.external_bytes, claim_.LeftBesideFiles(bytes, limits.external_bytes));
     Log(LogLevel::kInfo, "reading model", {{"model", name_}, {"version", version_}});
     const Instant start = options_.clock->Now();
     SWIZZLE_ASSIGN_OR_RETURN(RunnableModel runnable, LoadRunnableModel(file, limits));
@@ -191,6 +196,9 @@ class DirectoryLoader {
       return nullptr;
     }
     const int threads = PlanOptionsFor(spec, first.on_device() ? devices_.main() : devices_.cpu()).threads;
+    if (!first.on_device() && spec.preferred_batch_tokens == 0) {
+      spec.preferred_batch_tokens = kPreferredTokensOfThread * (threads > 0 ? threads : AvailableCpus());
+    }
     SWIZZLE_ASSIGN_OR_RETURN(served_,
                              NewServedModel(std::move(spec), std::move(compiled.models), {threads, limits, turns_}));
     tuners_ = std::move(compiled.tuners);

@@ -33,8 +33,8 @@ StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& 
       if (!is_tei) text += Concat(R"({"object":"embedding","index":)", index, R"(,"embedding":)");
       const Status written = WriteVector(request, std::string_view(rows).substr(at, bytes), most, text);
       if (!written.ok()) {
-        const bool too_long = absl::IsResourceExhausted(written);
-        return MakeError(too_long ? StatusCode::kOutOfRange : written.code(), "the vector of text ", index, " ",
+        const bool too_long = absl::IsResourceExhausted(written);  // else a NaN or the like, the model's fault
+        return MakeError(too_long ? StatusCode::kOutOfRange : StatusCode::kInternal, "the vector of text ", index, " ",
                          std::string(written.message()));
       }
       if (!is_tei) text += '}';

@@ -20,7 +20,7 @@ struct Embeddings {
   int64_t tokens = 0;                 // of all texts, special ones included
 };
 
-// The answer to `request`. INVALID_ARGUMENT where a vector has a NaN or an infinity, which JSON has not,
+// The answer to `request`. INTERNAL where a vector has a NaN or an infinity, which JSON has not,
 // OUT_OF_RANGE where it has more than `most` bytes.
 StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& request, const Embeddings& embeddings,
                                       int64_t most);

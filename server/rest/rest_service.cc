@@ -108,7 +108,7 @@ void RestService::Take(std::shared_ptr<HttpCall> call) {
     return StartRestInfer(inference_.calls(), std::move(call), path->model, path->version);
   }
   if (const std::optional<TextEndpoint> endpoint = EndpointOf(path->action)) {
-    return StartRestTexts(inference_.calls(), std::move(call), *endpoint);
+    return StartRestTexts(inference_.calls(), std::move(call), *endpoint, path->model);
   }
   if (path->action == RestAction::kLoad || path->action == RestAction::kUnload) {
     const bool load = path->action == RestAction::kLoad;
@@ -160,7 +160,7 @@ StatusOr<HttpAnswer> RestService::Answer(const RestPath& path, HttpCall& call) c
       return Json(response.config());
     }
     case RestAction::kTeiInfo: {
-      StatusOr<std::string> info = WriteTextInfo(inference_.calls(), call);
+      StatusOr<std::string> info = WriteTextInfo(inference_.calls(), call, path.model);
       return info.ok() ? HttpAnswer{.body = {*std::move(info)}} : TextError(TextEndpoint::kTeiEmbed, info.status());
     }
     case RestAction::kIndex:

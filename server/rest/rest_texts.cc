@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
 #include "kernels/base/mutex.h"
 #include "model_loader/files/printable_name.h"
 #include "server/model/request_inputs.h"
@@ -32,6 +33,18 @@ constexpr size_t kMostAtOnce = 4;
 constexpr int64_t kMostQueryRequests = 16;
 
 class TextsJob;
+
+// How many of so many rows one inference takes, however long their texts are.
+int64_t MostRowsOf(const Model& model, int64_t count) {
+  const ModelSpec& spec = model.spec();
+  const auto facts = model.facts();
+  const auto longest = facts->properties.find("swizzle_max_tokens");
+  int64_t most = spec.max_batch_size > 0 ? spec.max_batch_size : count, tokens = 0;
+  if (longest != facts->properties.end() && absl::SimpleAtoi(longest->second, &tokens) && spec.max_batch_tokens > 0) {
+    most = std::clamp<int64_t>(spec.max_batch_tokens / std::max<int64_t>(tokens, 1), 1, most);
+  }
+  return most;
+}
 
 // One of the inferences that a job becomes. Deletes itself once its end is told.
 class TextsPart final : public HttpInfer {
@@ -67,7 +80,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         places_(GroupKinds(request)),
         request_(std::move(request)),
         serving_(std::move(serving)),
-        parts_(PartsOf(request_, spec().max_batch_size > 0 ? spec().max_batch_size : request_.count)),
+        parts_(PartsOf(request_, MostRowsOf(*serving_->model, request_.count))),
         call_(std::move(call)),
         under_way_(calls, [this] { return call_->peer(); }),
         deadline_(calls.clock.Now() + calls.limits.max_deadline),
@@ -345,7 +358,7 @@ void TextsPart::End(const Status& status) {
 }
 
 void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std::shared_ptr<const HttpBody> body,
-                  TextEndpoint endpoint) {
+                  TextEndpoint endpoint, const std::string& model) {
   const Status status = Contain("take the request", [&]() -> Status {
     const auto bytes = static_cast<int64_t>(body->size);
     const bool is_inline = body->size <= kMostInlineJson;
@@ -358,6 +371,7 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
     body = nullptr;
     if (!read.ok()) calls.refused.malformed.fetch_add(1, std::memory_order_relaxed);
     SWIZZLE_ASSIGN_OR_RETURN(TextRequest request, std::move(read));
+    if (!model.empty()) request.model = model;
     SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving,
                              ModelForTexts(calls, *call, endpoint, request.model));
     const auto job = std::make_shared<TextsJob>(calls, call, endpoint, std::move(request), std::move(serving));
@@ -372,16 +386,17 @@ void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std:
 
 }  // namespace
 
-void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint) {
+void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint,
+                    const std::string& model) {
   const std::string_view encoding = call->head().Header("content-encoding");
   if (!encoding.empty() && encoding != "identity") {
     const std::string why = Concat("Content-Encoding ", QuotedName(encoding), " is not taken here; leave it out");
     return call->Answer(TextError(endpoint, 415, why), nullptr);
   }
   std::shared_ptr<const HttpBody> body = call->TakeBody();
-  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), endpoint);
-  calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), endpoint]() mutable {
-    ReadAndStart(calls, call, std::move(body), endpoint);
+  if (body->size <= kMostInlineJson) return ReadAndStart(calls, call, std::move(body), endpoint, model);
+  calls.decoders.Add([&calls, call = std::move(call), body = std::move(body), endpoint, model]() mutable {
+    ReadAndStart(calls, call, std::move(body), endpoint, model);
   });
 }
 

@@ -5,6 +5,7 @@
 #define SWIZZLE_SERVER_REST_REST_TEXTS_H_
 
 #include <memory>
+#include <string>
 
 #include "server/http/http_call.h"
 #include "server/rest/text_json.h"
@@ -12,8 +13,9 @@
 
 namespace swizzle {
 
-// Answers the call, by the model that text_models.h says. Large bodies are read on threads of their own.
-void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint);
+// Answers the call, by the model that text_models.h says; where `model` is not empty, which a path names, by that one.
+// Large bodies are read on threads of their own.
+void StartRestTexts(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint, const std::string& model);
 
 }  // namespace swizzle
 

@@ -13,7 +13,7 @@
 namespace swizzle {
 namespace {
 
-// All rows', one after the other. INVALID_ARGUMENT, naming the row, for what JSON has not.
+// All rows', one after the other. INTERNAL, naming the row, for what JSON has not: the model's fault, not the client's.
 StatusOr<std::vector<float>> Floats(std::span<const std::string> rows, size_t width) {
   std::vector<float> scores;
   for (const std::string& its : rows) {
@@ -24,7 +24,7 @@ StatusOr<std::vector<float>> Floats(std::span<const std::string> rows, size_t wi
   const auto wrong = std::ranges::find_if(scores, [](float score) { return !std::isfinite(score); });
   if (wrong == scores.end()) return scores;
   const auto row = static_cast<size_t>(wrong - scores.begin()) / width;
-  return InvalidArgument("the scores of text ", row, " have a NaN or an infinity, which JSON has not");
+  return MakeError(StatusCode::kInternal, "the scores of text ", row, " have a NaN or an infinity, which JSON has not");
 }
 
 Status CheckLength(const std::string& text, int64_t most) {

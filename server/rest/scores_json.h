@@ -17,8 +17,8 @@ struct Scores {
   std::span<const std::string> labels;  // what the scores of a row are of, as many as it has
 };
 
-// Both fail with INVALID_ARGUMENT where a score is a NaN or an infinity, which JSON has not, or a text or a label no
-// UTF-8, and with OUT_OF_RANGE where the answer has more than `most` bytes.
+// Both fail with INTERNAL where a score is a NaN or an infinity, which JSON has not, with INVALID_ARGUMENT where a text
+// or a label is no UTF-8, and with OUT_OF_RANGE where the answer has more than `most` bytes.
 
 // [{"index":1,"score":0.9}, ..], the best first, those of equal scores in their order; with the texts where asked.
 // INTERNAL where there is not one label.

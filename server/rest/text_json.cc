@@ -197,7 +197,7 @@ const char* TypeOf(TextEndpoint endpoint, int status) {
   const bool is_tei = endpoint != TextEndpoint::kOpenAiEmbeddings;
   if (status == 429) return is_tei ? "Overloaded" : "rate_limit_error";
   if (status == 503) return is_tei ? "Unhealthy" : "server_error";
-  if (status < 500) return is_tei ? "Validation" : "invalid_request_error";
+  if (status < 500 && status != 424) return is_tei ? "Validation" : "invalid_request_error";
   return is_tei ? "Backend" : "server_error";
 }
 
@@ -225,6 +225,7 @@ text::TextTask TaskOf(TextEndpoint endpoint) {
 StatusOr<TextRequest> ReadTextRequest(TextEndpoint endpoint, std::string_view json) {
   TextRequest request;
   request.unit = endpoint == TextEndpoint::kTeiEmbed;
+  request.truncate = endpoint == TextEndpoint::kOpenAiEmbeddings;
   TextWalk walk(endpoint, request);
   const bool read = nlohmann::json::sax_parse(json.begin(), json.end(), &walk);
   SWIZZLE_RETURN_IF_ERROR(walk.status());
@@ -248,9 +249,12 @@ HttpAnswer TextError(TextEndpoint endpoint, int status, std::string_view why) {
 }
 
 HttpAnswer TextError(TextEndpoint endpoint, const Status& status) {
-  const int code = absl::IsResourceExhausted(status) ? 429
-                   : absl::IsOutOfRange(status)      ? 413
-                                                     : HttpStatusOf(status.code());
+  constexpr int kFailedDependency = 424;  // TEI's for a model that failed
+  const bool is_tei = endpoint != TextEndpoint::kOpenAiEmbeddings;
+  const int code = is_tei && absl::IsInternal(status)  ? kFailedDependency
+                   : absl::IsResourceExhausted(status) ? 429
+                   : absl::IsOutOfRange(status)        ? 413
+                                                       : HttpStatusOf(status.code());
   return TextError(endpoint, code, std::string(status.message()));
 }
 

@@ -35,7 +35,8 @@ struct TextRequest {
   int64_t count = 0;                      // of rows, from 1 on, each a text or a pair
   std::optional<std::string> query = {};  // the first text of every pair, of which `texts` has the second
   std::vector<bool> pairs = {};           // of /predict by row: whether it is two of the texts; else empty
-  bool truncate = true;                   // texts that are too long; else they are refused
+  // Texts that are too long; else they are refused. Of TEI's requests what they say, or false; OpenAI's say nothing.
+  bool truncate = false;
   // Of embeddings.
   std::optional<std::string> prompt = {};  // the name of what stands before each text; none: the model's default
   int64_t dimensions = 0;                  // that each vector is to have, its first ones; 0: as many as the model gives
@@ -54,7 +55,8 @@ struct TextRequest {
 StatusOr<TextRequest> ReadTextRequest(TextEndpoint endpoint, std::string_view json);
 
 // What went wrong, as each one's clients expect it: 429 where the server has no room now (RESOURCE_EXHAUSTED), so that
-// they try again, and 413 where there never will be, or a text is too long (OUT_OF_RANGE).
+// they try again, 413 where there never will be, or a text is too long (OUT_OF_RANGE), and 424 of TEI's, 500 of
+// OpenAI's where the model failed (INTERNAL).
 HttpAnswer TextError(TextEndpoint endpoint, const Status& status);
 HttpAnswer TextError(TextEndpoint endpoint, int status, std::string_view why);
 

@@ -16,6 +16,8 @@
 namespace swizzle {
 namespace {
 
+constexpr std::string_view kModelPath = "/v2/models/NAME";
+
 std::optional<text::TextTask> TaskOf(const Model& model) {
   const auto facts = model.facts();
   const auto task = facts->properties.find("swizzle_text");
@@ -64,6 +66,14 @@ StatusOr<std::shared_ptr<ServingModel>> OnlyOne(const InferCalls& calls, const H
   return InvalidArgument("several models take texts: ", names, "; ", else_what);
 }
 
+StatusOr<std::shared_ptr<ServingModel>> Named(const InferCalls& calls, const HttpCall& call, const std::string& name) {
+  return calls.Find(name, [&call] { return call.head().OnlyHeader("authorization"); });
+}
+
+Status TakesNoTexts(const std::string& name) {
+  return InvalidArgument("model ", QuotedName(name), " takes no texts; ModelMetadata says what it takes");
+}
+
 int64_t NumberOf(const std::map<std::string, std::string>& properties, const char* name) {
   const auto found = properties.find(name);
   int64_t number = 0;
@@ -97,9 +107,9 @@ nlohmann::ordered_json KindOf(const ModelSpec& spec, const std::map<std::string,
 StatusOr<std::shared_ptr<ServingModel>> ModelForTexts(const InferCalls& calls, const HttpCall& call,
                                                       TextEndpoint endpoint, const std::string& name) {
   if (name.empty()) {
-    const std::string else_what = TaskOf(endpoint) == text::TextTask::kEmbedding
-                                      ? "say which in 'model' of a request to /v1/embeddings"
-                                      : Concat("for ", PathOf(endpoint), " have a server serve one of them alone");
+    const std::string else_what = endpoint == TextEndpoint::kOpenAiEmbeddings
+                                      ? "say which in 'model'"
+                                      : Concat("say which by the path: ", kModelPath, PathOf(endpoint));
     const auto fits = [endpoint](const Model& model) { return Serves(model, endpoint); };
     if (endpoint == TextEndpoint::kTeiPredict) {  // a reranker answers where no classifier does
       const auto has_labels = [&](const Model& model) { return fits(model) && !HasOneLabel(model.spec()); };
@@ -108,20 +118,21 @@ StatusOr<std::shared_ptr<ServingModel>> ModelForTexts(const InferCalls& calls, c
     }
     return OnlyOne(calls, call, fits, NeedOf(endpoint), else_what);
   }
-  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving,
-                           calls.Find(name, [&call] { return call.head().OnlyHeader("authorization"); }));
+  SWIZZLE_ASSIGN_OR_RETURN(std::shared_ptr<ServingModel> serving, Named(calls, call, name));
   if (Serves(*serving->model, endpoint)) return serving;
   if (TaskOf(*serving->model)) {
     return InvalidArgument("model ", QuotedName(name), " takes texts, but is none that ", NeedOf(endpoint));
   }
-  return InvalidArgument("model ", QuotedName(name), " takes no texts; ModelMetadata says what it takes");
+  return TakesNoTexts(name);
 }
 
-StatusOr<std::string> WriteTextInfo(const InferCalls& calls, const HttpCall& call) {
+StatusOr<std::string> WriteTextInfo(const InferCalls& calls, const HttpCall& call, const std::string& name) {
+  const auto takes_texts = [](const Model& model) { return TaskOf(model).has_value(); };
   SWIZZLE_ASSIGN_OR_RETURN(const std::shared_ptr<ServingModel> serving,
-                           OnlyOne(
-                               calls, call, [](const Model& model) { return TaskOf(model).has_value(); }, "takes texts",
-                               "ModelMetadata says what each is"));
+                           name.empty() ? OnlyOne(calls, call, takes_texts, "takes texts",
+                                                  Concat("say which by the path: ", kModelPath, "/info"))
+                                        : Named(calls, call, name));
+  if (!takes_texts(*serving->model)) return TakesNoTexts(name);
   constexpr int64_t kLeastTextBytes = 3;  // "",
   const ModelSpec& spec = serving->model->spec();
   const auto facts = serving->model->facts();
@@ -134,7 +145,7 @@ StatusOr<std::string> WriteTextInfo(const InferCalls& calls, const HttpCall& cal
                                  {"max_batch_tokens", spec.max_batch_tokens},
                                  {"max_batch_requests", nullptr},
                                  {"max_client_batch_size", calls.limits.max_message_bytes / kLeastTextBytes},
-                                 {"auto_truncate", true},
+                                 {"auto_truncate", false},
                                  {"tokenization_workers", AvailableCpus()},
                                  {"version", SWIZZLE_VERSION},
                                  {"sha", nullptr},

@@ -19,8 +19,9 @@ namespace swizzle {
 StatusOr<std::shared_ptr<ServingModel>> ModelForTexts(const InferCalls& calls, const HttpCall& call,
                                                       TextEndpoint endpoint, const std::string& name);
 
-// What GET /info says of the only model that takes texts and that the client may use. The same errors.
-StatusOr<std::string> WriteTextInfo(const InferCalls& calls, const HttpCall& call);
+// What GET /info says of the model of that name, or, where it is empty, of the only one that takes texts and that the
+// client may use. The same errors.
+StatusOr<std::string> WriteTextInfo(const InferCalls& calls, const HttpCall& call, const std::string& name);
 
 }  // namespace swizzle
 

@@ -52,6 +52,10 @@ REST_CALLS = {
     '/v2/models/stats': [(None, 'metadata', 200)],
     '/v2/models/{model}': [(None, 'metadata', 200)],
     '/v2/models/{model}/config': [(None, 'metadata', 200)],
+    '/v2/models/{model}/embed': [(b'{}', 'infer', 400)],
+    '/v2/models/{model}/info': [(None, 'metadata', 400)],  # it takes no texts
+    '/v2/models/{model}/predict': [(b'{}', 'infer', 400)],
+    '/v2/models/{model}/rerank': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/infer': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/ready': [(None, 'metadata', 200)],
     '/v2/models/{model}/stats': [(None, 'metadata', 200)],
@@ -217,7 +221,8 @@ def check_every_path(server, address, elsewhere):
     for path, calls in REST_CALLS.items():
         for body, kind, wanted in calls:
             may = {TOKENS.get(kind), BOTH if kind in ('metadata', 'control', 'both') else None} - {None}
-            for version in ('', '/versions/1') if re.fullmatch(r'/v2/models/{model}(/[a-z]+)?', path) else ('',):
+            versions = re.fullmatch(r'/v2/models/{model}(/(?:config|infer|ready|stats))?', path) is not None
+            for version in ('', '/versions/1') if versions else ('',):
                 asked = path.format(model='identity' + version, region='r')
                 for token in (None, 'token-that-nobody-has', BOTH, *TOKENS.values()):
                     status, text, headers = http(server, asked, token, address, body)
@@ -241,8 +246,9 @@ def test_every_path_of_the_protocol_with_every_token(server):
 
 
 def test_every_path_of_the_protocol_for_operators(server):
+    inferences = [f'/v2/models/{{model}}/{call}' for call in ('infer', 'embed', 'predict', 'rerank')]
     check_every_path(server, f'http://{server.http_control}',
-                     dict.fromkeys(('/v2/models/{model}/infer', '/v1/embeddings', '/embed', '/predict', '/rerank'),
+                     dict.fromkeys((*inferences, '/v1/embeddings', '/embed', '/predict', '/rerank'),
                                    'this address is for operators'))
 
 

@@ -13,7 +13,7 @@ import pytest
 import tritonclient.grpc as triton
 from huggingface_hub.errors import HfHubHTTPError
 
-from classification_test import write_tensors
+from classification_test import read_tensors, write_tensors
 from text_test import (CHECKPOINT, CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, states_of, unit,
                        write_tokenizer)
 
@@ -81,6 +81,15 @@ def test_a_request_waits_for_room_that_it_takes_itself(start, repository, checkp
     numpy.testing.assert_allclose(answer, [answer[0]] * 99, atol=1e-6)
 
 
+def test_long_texts_are_no_more_than_a_request_may_have(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG + ' parameters { key: "max_batch_tokens" value { string_value: "100" } }')
+    server = start(repository, '--http-address=127.0.0.1:0')
+    status, answer = post(server, '/embed', {'inputs': ['the cat sat on the mat'] * 50})  # of eight tokens
+    assert status == 200 and len(answer) == 50, answer
+
+
 def test_a_client_that_leaves_spoils_nothing(server, client):
     body = json.dumps({'input': ['the cat sat on the mat'] * 20000}).encode()
     host, port = server.rest.rsplit(':', 1)
@@ -93,7 +102,7 @@ def test_a_client_that_leaves_spoils_nothing(server, client):
 def test_huggingfaces_client_gets_unit_vectors(server, client):
     expected = vectors(client.embeddings.create(model='texts', input=TEXTS))
     tei = huggingface_hub.InferenceClient(f'http://{server.rest}/embed')
-    numpy.testing.assert_allclose(tei.feature_extraction(TEXTS[0]), expected[:1], atol=1e-6)
+    numpy.testing.assert_allclose(tei.feature_extraction(TEXTS[0], truncate=True), expected[:1], atol=1e-6)
     status, answer = post(server, '/embed', {'inputs': TEXTS, 'truncate': True})
     assert status == 200
     numpy.testing.assert_allclose(answer, unit(expected), atol=1e-6)
@@ -175,3 +184,21 @@ def test_of_several_models_one_must_be_named(start, repository, checkpoint):
     status, answer = post(server, '/embed', {'inputs': 'a'})
     assert status == 400 and "several models take texts: 'one', 'two'" in answer['error']
     assert post(server, '/v1/embeddings', {'input': 'a', 'model': 'two'})[0] == 200
+    assert post(server, '/v2/models/two/embed', {'inputs': 'a'})[0] == 200
+    assert post(server, '/v2/models/ids/embed', {'inputs': 'a'})[0] == 400
+
+
+def test_a_model_that_fails_is_not_the_clients_fault(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS, modules=False)
+    weights = read_tensors(checkpoint / 'model.safetensors')
+    name = next(name for name in weights if name.endswith('word_embeddings.weight'))
+    weights[name] = numpy.full_like(weights[name], numpy.nan)
+    write_tensors(weights, checkpoint / 'model.safetensors')
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    status, answer = post(server, '/embed', {'inputs': 'the cat'})
+    assert (status, answer['error_type']) == (424, 'Backend'), answer
+    assert 'the vector of text 0' in answer['error']
+    status, answer = post(server, '/v1/embeddings', {'input': 'the cat', 'encoding_format': 'float'})
+    assert (status, answer['error']['type']) == (500, 'server_error')

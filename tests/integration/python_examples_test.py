@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
+from text_test import TEXTS, WORDS, checkpoint, write_tokenizer
+
+__all__ = ['checkpoint']  # a fixture
 
 EXAMPLES = ROOT / 'client' / 'python'
 sys.path[:0] = [str(EXAMPLES), str(ROOT / 'deploy' / 'models')]
@@ -35,7 +38,6 @@ def test_help(example):
 @pytest.mark.parametrize('example,arguments,expected', [
     ('semantic_search.py', [], 'either a query or --prepare'),
     ('semantic_search.py', ['--count=0', 'query'], 'at least 1'),
-    ('semantic_search.py', ['--models=/nowhere', 'query'], 'tokenizer'),
     ('semantic_search.py', ['--texts=/nowhere', 'query'], '/nowhere cannot be read'),
     ('classify_photo.py', ['--prepare=models', 'photo.png'], 'either a photo or --prepare'),
 ])
@@ -64,10 +66,14 @@ def test_inference(shared_server):
     np.testing.assert_array_equal(connection.infer(shared_server.grpc, 'identity', {'INPUT0': values}, 'OUTPUT0'), values)
 
 
-def test_pooling_leaves_padding_out():
-    states = np.array([[[3.0, 4.0], [100.0, -100.0]], [[1.0, 0.0], [0.0, 1.0]]], np.float32)
-    pooled = semantic_search.pool(states, np.array([[1, 0], [1, 1]]))
-    np.testing.assert_allclose(pooled, [[0.6, 0.8], [0.5 ** 0.5, 0.5 ** 0.5]], rtol=1e-6)
+def test_texts_are_embedded_in_batches(start, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    server = start(None, f'--model={checkpoint},name=minilm,text=embedding')
+    args = semantic_search.parse_args([f'--address={server.grpc}', '--batch=2', 'a query'])
+    vectors = semantic_search.embed(TEXTS, args)
+    assert vectors.shape == (len(TEXTS), 8)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(vectors[-2:], semantic_search.embed(TEXTS[-2:], args), atol=1e-5)
 
 
 def test_the_nearest_come_first():
@@ -87,7 +93,7 @@ def test_likeliest_classes():
     assert first[0] == pytest.approx(0.6)
 
 
-def checkpoint(path, offset=0, name='_rebuild_tensor_v2'):
+def pytorch_checkpoint(path, offset=0, name='_rebuild_tensor_v2'):
     """Writes a checkpoint as PyTorch did before 1.6, with one 2 x 2 tensor of a storage of 5 floats, transposed."""
     storage = b'\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x05NtQ'
     tensor = (b'ctorch._utils\n' + name.encode() + b'\n(' + storage[2:] + bytes([ord('K'), offset]) +
@@ -99,7 +105,7 @@ def checkpoint(path, offset=0, name='_rebuild_tensor_v2'):
 
 
 def test_a_checkpoint_is_read(tmp_path):
-    tensors = torch_checkpoint.load(checkpoint(tmp_path / 'model.pth', offset=1))
+    tensors = torch_checkpoint.load(pytorch_checkpoint(tmp_path / 'model.pth', offset=1))
     np.testing.assert_array_equal(tensors['weight'], [[1, 3], [2, 4]])
 
 
@@ -109,7 +115,7 @@ def test_a_checkpoint_is_read(tmp_path):
 ])
 def test_a_checkpoint_that_is_wrong_is_refused(tmp_path, change, expected):
     with pytest.raises(ValueError, match=expected):
-        torch_checkpoint.load(checkpoint(tmp_path / 'model.pth', **change))
+        torch_checkpoint.load(pytorch_checkpoint(tmp_path / 'model.pth', **change))
 
 
 def test_a_checkpoint_runs_nothing(tmp_path):

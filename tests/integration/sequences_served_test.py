@@ -115,6 +115,18 @@ def test_a_request_that_the_model_cannot_run_ends_alone(serve):
     assert client.infer('encoder', wire(good)).as_numpy('last_hidden_state').shape == (4, 25, 32)
 
 
+def test_a_request_may_run_in_parts(serve, encoder, tmp_path):
+    client = serve('parameters { key: "preferred_batch_tokens" value { string_value: "40" } }')
+    file = tmp_path / 'model.onnx'
+    file.write_bytes(encoder)
+    inputs = draw(7, 12, kept=9)
+    answer = client.infer('encoder', wire(inputs))
+    assert_answers(answer, inputs, expected_outputs(file, inputs))
+    statistics = client.get_inference_statistics('encoder').model_stats[0]
+    assert (statistics.inference_count, statistics.execution_count) == (7, 2), 'four sequences of nine tokens, and three'
+    assert statistics.inference_stats.success.count == 1 and statistics.inference_stats.compute_infer.count == 1
+
+
 def test_parameters_are_checked(repository, start, encoder):
     repository.file('encoder', 'model.onnx', encoder)
     repository.config('encoder', 'parameters { key: "max_batch_tokens" value { string_value: "0" } }')

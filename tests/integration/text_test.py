@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import subprocess
 
 import numpy
 import pytest
@@ -10,7 +11,9 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 import make_encoders
+from conftest import program
 from ensembles_test import ensemble, step
+from python_module import needs_module, swizzle_engine
 
 CHECKPOINT = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints' / 'bert'
 WORDS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'the', 'cat', 'sat', 'on', 'mat', '##s', 'a', 'dog', 'ran', '.',
@@ -73,6 +76,12 @@ def states_of(client, model, rows, types=None, output='last_hidden_state'):
     return [states[i, :len(row)] for i, row in enumerate(rows)]
 
 
+def properties(server, model):
+    done = subprocess.run([program('swizzle'), 'metadata', model, f'--address={server.grpc}', '-o', 'json'], check=True,
+                          capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout)['properties']
+
+
 def unit(vectors):
     return vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -119,6 +128,51 @@ def test_an_onnx_encoder_takes_texts(start, repository, checkpoint):
         numpy.testing.assert_allclose(embed(client, 'texts', texts), expected, atol=1e-4)
 
 
+def test_the_last_token_may_stand_for_a_text(start, repository, checkpoint):
+    repository.folder('ids', checkpoint)
+    write_tokenizer(checkpoint, WORDS, pooling='pooling_mode_lasttoken')
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    server = start(repository)
+    its = properties(server, 'texts')
+    assert its['swizzle_pooling'] == 'last_token' and 'swizzle_fallback' not in its, 'it is planned'
+    with triton.InferenceServerClient(server.grpc) as client:
+        ids = [ids_of(text, 8) for text in TEXTS]
+        expected = unit(numpy.array([states[-1] for states in states_of(client, 'ids', ids)]))
+        numpy.testing.assert_allclose(embed(client, 'texts', TEXTS), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize('pooling', ['mean_tokens', 'cls_token', 'lasttoken'])
+def test_a_packed_encoder_takes_texts(start, repository, checkpoint, pooling):
+    write_tokenizer(checkpoint, WORDS, pooling=f'pooling_mode_{pooling}')
+    repository.folder('texts', checkpoint)
+    repository.config('texts', CONFIG)
+    repository.folder('packed', checkpoint)
+    repository.config('packed', CONFIG)
+    packed = repository.directory / 'packed' / '1'
+    subprocess.run([program('swizzle-pack'), 'pack', checkpoint, packed / 'model.swz'], check=True, timeout=300)
+    (packed / 'model.safetensors').unlink()
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        numpy.testing.assert_allclose(embed(client, 'packed', TEXTS), embed(client, 'texts', TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize('said, longest', [
+    ({'tokenizer_config.json': {'model_max_length': 6}}, 6),
+    ({'tokenizer_config.json': {'model_max_length': 6}, 'sentence_bert_config.json': {'max_seq_length': 7}}, 7),
+    ({'tokenizer_config.json': {'model_max_length': 1e30}}, 10),
+])
+def test_how_long_a_text_may_be(start, checkpoint, said, longest):
+    """By the pipeline's file, else the tokeniser's, and no longer than the encoder has positions."""
+    write_tokenizer(checkpoint, WORDS, modules=False)
+    for name, settings in said.items():
+        file = checkpoint / name
+        file.write_text(json.dumps((json.loads(file.read_text()) if file.exists() else {}) | settings))
+    server = start(None, f'--model={checkpoint},name=texts,text=embedding')
+    with triton.InferenceServerClient(server.grpc) as client:
+        assert properties(server, 'texts')['swizzle_max_tokens'] == str(longest)
+        assert embed(client, 'texts', ['the cat sat on the mat . a dog ran home']).shape == (1, 8)
+
+
 def test_what_would_be_cut_may_be_refused(start, repository, checkpoint):
     write_tokenizer(checkpoint, WORDS)
     repository.folder('texts', checkpoint)
@@ -132,6 +186,24 @@ def test_what_would_be_cut_may_be_refused(start, repository, checkpoint):
         assert refused.value.status() == 'StatusCode.OUT_OF_RANGE'
         with pytest.raises(InferenceServerException, match="'swizzle_truncate' must be true or false"):
             embed(client, 'texts', [fits], {'swizzle_truncate': 1})
+
+
+@needs_module
+def test_python_says_what_becomes_of_texts(checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    (checkpoint / 'config_sentence_transformers.json').write_text(json.dumps({'prompts': {'query': 'the cat '}}))
+    with swizzle_engine.Model(checkpoint, text='embedding', threads=1) as model:
+        cut = 'a dog ran home to the mat'
+        assert model.run({'text': cut})['embedding'].shape == (1, 8)
+        with pytest.raises(ValueError, match='the text has 9 tokens; at most 8'):
+            model.run({'text': ['a dog', cut]}, truncate=False)
+        numpy.testing.assert_allclose(model.run({'text': 'sat'}, prompt_name='query')['embedding'],
+                                      model('the cat sat')['embedding'], atol=1e-6)
+        with pytest.raises(ValueError, match="the model has no prompt 'passage'; it has 'query'"):
+            model.run({'text': 'sat'}, prompt_name='passage')
+    with swizzle_engine.Model(checkpoint, threads=1) as model:
+        with pytest.raises(TypeError, match='takes no texts'):
+            model.run({}, truncate=False)
 
 
 def test_an_ensemble_hands_on_what_a_request_says_of_texts(start, repository, checkpoint):

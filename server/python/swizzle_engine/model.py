@@ -52,10 +52,19 @@ class Model:
         self._texts = self.inputs[0].name if text and len(self.inputs[0].shape) == 2 else None
         _open.add(self)
 
-    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, numpy.ndarray]:
-        """The outputs by name: all of them, or those that are asked for."""
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None, *, truncate: bool = True,
+            prompt_name: str | None = None) -> dict[str, numpy.ndarray]:
+        """The outputs by name: all of them, or those that are asked for.
+
+        Of a model of texts: whether a text that is too long is cut off, or refused with ValueError; and the name of the
+        prompt that stands before each text, where it is not the model's default one.
+        """
         inputs = inputs if type(inputs) is dict else dict(inputs)
-        return self._run(inputs if self._texts is None else self._by_rows(inputs), outputs)
+        if self._texts is None:
+            if prompt_name is not None or not truncate:
+                raise TypeError(f"model '{self.name}' takes no texts, which truncate and prompt_name are for")
+            return self._run(inputs, outputs)
+        return self._run(self._by_rows(inputs), outputs, truncate, prompt_name)
 
     def __call__(self, *arrays: Any, **inputs: Any) -> dict[str, numpy.ndarray]:
         """As run. Inputs without a name are the first ones, in the model's order."""

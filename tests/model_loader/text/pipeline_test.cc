@@ -58,6 +58,19 @@ TEST_F(TextPipelineTest, FollowsItsModules) {
   EXPECT_EQ(PoolingName(pipeline->pooling), "cls");
 }
 
+TEST_F(TextPipelineTest, KnowsThePositionsOfItsEncoder) {
+  EXPECT_EQ(Read()->positions, 0);
+  Write("config.json", R"({"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0})");
+  EXPECT_EQ(Read()->positions, 512);
+  EXPECT_EQ(Read(TextTask::kClassification)->positions, 512);
+  Write("config.json", R"({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1})");
+  EXPECT_EQ(Read()->positions, 512) << "they count from behind the padding";
+  Write("config.json", R"({"model_type": "mpnet", "max_position_embeddings": 1})");
+  EXPECT_EQ(Read()->positions, 0);
+  Write("config.json", R"({"max_position_embeddings": "many"})");
+  EXPECT_EQ(Read()->positions, 0);
+}
+
 class DenseTest : public TextPipelineTest {
  protected:
   void WriteDense(const std::string& config, const TensorMap& tensors, bool normalises_before = false) {

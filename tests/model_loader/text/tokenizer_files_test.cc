@@ -52,6 +52,19 @@ TEST(TokenizerFiles, MessagesNameTheFile) {
               IsError(StatusCode::kInvalidArgument, "pad_token of tokenizer_config.json"));
 }
 
+TEST(TokenizerFiles, TheConfigurationSaysWhatTheModelTakes) {
+  const TemporaryFolder folder;
+  Write(folder / "vocab.txt", kVocabulary);
+  EXPECT_EQ(Tokenizer::Open(folder.path())->model_max_tokens(), 0);
+  Write(folder / "tokenizer_config.json", R"({"model_max_length": 256})");
+  EXPECT_EQ(Tokenizer::Open(folder.path())->model_max_tokens(), 256);
+  Write(folder / "tokenizer_config.json", R"({"model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(Tokenizer::Open(folder.path())->model_max_tokens(), 0) << "as transformers writes that there is no end";
+  Write(folder / "tokenizer_config.json", R"({"model_max_length": "long"})");
+  EXPECT_THAT(Tokenizer::Open(folder.path()),
+              IsError(StatusCode::kInvalidArgument, "model_max_length of tokenizer_config.json"));
+}
+
 StatusOr<Tokenizer> Bert(const std::string& vocabulary, const std::string& config) {
   TokenizerSettings settings;
   settings.tokenizer_config = config;

@@ -15,6 +15,9 @@ Queued Waiting(int64_t rows, int64_t bytes = 0, int64_t tokens = 0) {
 
 constexpr absl::Duration kForever = absl::InfiniteDuration();
 
+// Of a request behind all that waits.
+ExpectedWait All(absl::Duration wait) { return {wait, wait}; }
+
 ModelSpec Spec(int64_t max_batch_size) {
   ModelSpec spec;
   spec.max_batch_size = max_batch_size;
@@ -112,13 +115,13 @@ TEST(ServiceTimeTest, Forgets) {
 TEST(RefuseTest, AlwaysLetsOneWait) {
   ModelSpec spec = Spec(8);
   spec.max_queue_bytes = 1;
-  EXPECT_FALSE(Refuse(BoundsOf(spec), {}, {}, Waiting(8, 100), absl::Hours(1), absl::ZeroDuration()));
+  EXPECT_FALSE(Refuse(BoundsOf(spec), {}, {}, Waiting(8, 100), All(absl::Hours(1)), absl::ZeroDuration()));
 }
 
 TEST(RefuseTest, LetsLessThanARoundWaitHoweverLongThatTakes) {
   const QueueBounds bounds = BoundsOf(Spec(8));
-  EXPECT_FALSE(Refuse(bounds, {.requests = 7, .rows = 7, .work = 7}, {}, {}, absl::Hours(1), kForever));
-  const auto refusal = Refuse(bounds, {.requests = 8, .rows = 8, .work = 8}, {}, {}, absl::Hours(1), kForever);
+  EXPECT_FALSE(Refuse(bounds, {.requests = 7, .rows = 7, .work = 7}, {}, {}, All(absl::Hours(1)), kForever));
+  const auto refusal = Refuse(bounds, {.requests = 8, .rows = 8, .work = 8}, {}, {}, All(absl::Hours(1)), kForever);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, Rejection::kExpectedWait);
 }
@@ -127,16 +130,16 @@ TEST(RefuseTest, IsCautious) {
   ModelSpec spec = Spec(8);
   spec.max_queue_wait = absl::Seconds(10);
   const QueueLoad waiting = {.requests = 8, .rows = 8, .work = 8};
-  EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, {}, {}, absl::Seconds(8), kForever));
-  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, {}, absl::Seconds(9), kForever));
-  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, {}, absl::Seconds(8), absl::Seconds(9)));
+  EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, {}, {}, All(absl::Seconds(8)), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, {}, All(absl::Seconds(9)), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), waiting, {}, {}, All(absl::Seconds(8)), absl::Seconds(9)));
 }
 
 TEST(RefuseTest, WithBatchingOffARoundIsARequestForEachExecutor) {
   ModelSpec spec = Spec(0);
   spec.instance_count = 2;
-  EXPECT_FALSE(Refuse(BoundsOf(spec), {.requests = 1, .rows = 1, .work = 1}, {}, {}, absl::Hours(1), kForever));
-  EXPECT_TRUE(Refuse(BoundsOf(spec), {.requests = 2, .rows = 2, .work = 2}, {}, {}, absl::Hours(1), kForever));
+  EXPECT_FALSE(Refuse(BoundsOf(spec), {.requests = 1, .rows = 1, .work = 1}, {}, {}, All(absl::Hours(1)), kForever));
+  EXPECT_TRUE(Refuse(BoundsOf(spec), {.requests = 2, .rows = 2, .work = 2}, {}, {}, All(absl::Hours(1)), kForever));
 }
 
 TEST(RefuseTest, LeavesRoomForOtherConnections) {
@@ -144,7 +147,7 @@ TEST(RefuseTest, LeavesRoomForOtherConnections) {
   bounds.requests = 100;
   const QueueLoad waiting = {.requests = 90, .rows = 90, .work = 90};
   const auto refuse = [&](const QueueLoad& own) {
-    return Refuse(bounds, waiting, own, {}, absl::ZeroDuration(), kForever);
+    return Refuse(bounds, waiting, own, {}, All(absl::ZeroDuration()), kForever);
   };
   const auto refusal = refuse(waiting);
   ASSERT_TRUE(refusal) << "it has 90 and would leave 9";
@@ -157,15 +160,15 @@ TEST(RefuseTest, LeavesRoomForOtherConnections) {
 TEST(RefuseTest, LeavesRowsBytesAndTimeForOtherConnections) {
   QueueBounds bounds = BoundsOf(Spec(1));
   const QueueLoad rows = {.requests = 2, .rows = bounds.rows - 10, .work = 2};
-  EXPECT_TRUE(Refuse(bounds, rows, rows, {}, absl::ZeroDuration(), kForever));
-  EXPECT_FALSE(Refuse(bounds, rows, {}, {}, absl::ZeroDuration(), kForever));
+  EXPECT_TRUE(Refuse(bounds, rows, rows, {}, All(absl::ZeroDuration()), kForever));
+  EXPECT_FALSE(Refuse(bounds, rows, {}, {}, All(absl::ZeroDuration()), kForever));
   const QueueLoad bytes = {.requests = 2, .rows = 2, .bytes = bounds.bytes - 10, .work = 2};
-  EXPECT_TRUE(Refuse(bounds, bytes, bytes, {}, absl::ZeroDuration(), kForever));
-  EXPECT_FALSE(Refuse(bounds, bytes, {}, {}, absl::ZeroDuration(), kForever));
+  EXPECT_TRUE(Refuse(bounds, bytes, bytes, {}, All(absl::ZeroDuration()), kForever));
+  EXPECT_FALSE(Refuse(bounds, bytes, {}, {}, All(absl::ZeroDuration()), kForever));
   bounds.wait = absl::Seconds(10);
   const QueueLoad time = {.requests = 2, .rows = 2, .work = 2};
-  EXPECT_TRUE(Refuse(bounds, time, time, {}, absl::Milliseconds(8200), kForever));
-  EXPECT_FALSE(Refuse(bounds, time, {}, {}, absl::Milliseconds(8200), kForever));
+  EXPECT_TRUE(Refuse(bounds, time, time, {}, All(absl::Milliseconds(8200)), kForever));
+  EXPECT_FALSE(Refuse(bounds, time, {}, {}, All(absl::Milliseconds(8200)), kForever));
 }
 
 TEST(RefuseTest, AConnectionMayTakeTheWholeQueueWhereTheModelSaysSo) {
@@ -173,7 +176,7 @@ TEST(RefuseTest, AConnectionMayTakeTheWholeQueueWhereTheModelSaysSo) {
   spec.max_connection_queue_percent = 100;
   const QueueBounds bounds = BoundsOf(spec);
   const QueueLoad waiting = {.requests = bounds.requests - 1, .rows = bounds.requests - 1, .work = 1};
-  EXPECT_FALSE(Refuse(bounds, waiting, waiting, {}, absl::ZeroDuration(), kForever));
+  EXPECT_FALSE(Refuse(bounds, waiting, waiting, {}, All(absl::ZeroDuration()), kForever));
 }
 
 // A queue of a few requests has nothing to keep back.
@@ -181,7 +184,7 @@ TEST(RefuseTest, TakesAFewRequestsOfOneConnection) {
   ModelSpec spec = Spec(1);
   spec.queue_policy.max_requests = 8;
   const QueueLoad waiting = {.requests = 7, .rows = 7, .work = 7};
-  EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, waiting, {}, absl::ZeroDuration(), kForever));
+  EXPECT_FALSE(Refuse(BoundsOf(spec), waiting, waiting, {}, All(absl::ZeroDuration()), kForever));
 }
 
 }  // namespace

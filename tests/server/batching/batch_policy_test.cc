@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -165,6 +167,88 @@ INSTANTIATE_TEST_SUITE_P(Table, DecideTest, ::testing::ValuesIn(Cases()),
 INSTANTIATE_TEST_SUITE_P(Classes, DecideTest, ::testing::ValuesIn(CasesOfClasses()),
                          [](const auto& instance) { return instance.param.name; });
 
+// Of one row, or of as many as there are numbers.
+Queued Turning(int64_t turn, std::span<const int64_t> row_tokens) {
+  Queued request;
+  request.rows = std::ssize(row_tokens);
+  request.tokens = std::accumulate(row_tokens.begin(), row_tokens.end(), int64_t{0});
+  request.turn = turn;
+  request.row_tokens = row_tokens;
+  return request;
+}
+
+constexpr Limits kInParts = {.max_rows = 64, .max_tokens = 400, .part_tokens = 100};
+
+TEST(TurnsTest, WhoseTurnIsFirstRunsFirst) {
+  const std::vector<int64_t> row = {100};
+  const std::vector<Queued> queue = {Turning(300, row), Turning(400, row), Turning(500, row), Turning(350, row)};
+  Limits limits = kInParts;
+  limits.max_tokens = 200;
+  EXPECT_THAT(Decide(queue, At(0), limits).take, ElementsAre(0, 3));
+  limits.max_rows = 0;
+  EXPECT_THAT(Decide({queue.begin() + 1, queue.end()}, At(0), limits).take, ElementsAre(2));
+}
+
+TEST(TurnsTest, EqualTurnsGoByArrival) {
+  const std::vector<int64_t> row = {400};
+  const std::vector<Queued> queue = {Turning(7, row), Turning(7, row)};
+  EXPECT_THAT(Decide(queue, At(0), kInParts).take, ElementsAre(0));
+}
+
+TEST(TurnsTest, ALongRequestIsTakenInPartsOfWholeRows) {
+  const std::vector<int64_t> rows(10, 60);  // a part is one of them, since two have more than 100
+  const Decision decision = Decide(std::vector{Turning(0, rows)}, At(0), kInParts);
+  EXPECT_THAT(decision.take, ElementsAre(0));
+  EXPECT_THAT(decision.rows, ElementsAre(6));
+  EXPECT_EQ(LabelValue(decision.reason), LabelValue(BatchReason::kFull));
+}
+
+TEST(TurnsTest, OthersComeBetweenTheParts) {
+  const std::vector<int64_t> rows(10, 100), row = {100};
+  const std::vector<Queued> queue = {Turning(0, rows), Turning(50, row), Turning(150, row), Turning(1000, row)};
+  const Decision decision = Decide(queue, At(0), kInParts);
+  EXPECT_THAT(decision.take, ElementsAre(0, 1, 2));
+  EXPECT_THAT(decision.rows, ElementsAre(2, 1, 1));
+}
+
+TEST(TurnsTest, WhatIsNoMoreThanAPartIsTakenWhole) {
+  const std::vector<int64_t> rows = {50, 50}, most = {350};
+  const Decision decision = Decide(std::vector{Turning(0, most), Turning(1, rows)}, At(0), kInParts);
+  EXPECT_THAT(decision.take, ElementsAre(0)) << "one of the rows would have had room";
+}
+
+TEST(TurnsTest, ARowOfMoreThanAPartOrABatchIsTakenAlone) {
+  const std::vector<int64_t> rows = {150, 900, 20, 20};
+  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), kInParts).rows, ElementsAre(1));
+  EXPECT_THAT(Decide(std::vector{Turning(0, std::span(rows).subspan(1))}, At(0), kInParts).rows, ElementsAre(1));
+}
+
+TEST(TurnsTest, PartsKeepToTheRowsOfABatch) {
+  const std::vector<int64_t> rows(10, 30);
+  Limits limits = kInParts;
+  limits.max_rows = 2;
+  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(2));
+}
+
+TEST(TurnsTest, LevelsGoBeforeTurns) {
+  const std::vector<int64_t> rows(10, 100);
+  std::vector<Queued> queue = {Turning(0, rows), Turning(900, rows)};
+  queue[0].level = 2;
+  Limits limits = kInParts;
+  limits.lanes = 4;
+  const Decision decision = Decide(queue, At(0), limits);
+  EXPECT_THAT(decision.take, ElementsAre(1));
+  EXPECT_THAT(decision.rows, ElementsAre(4));
+  EXPECT_THAT(decision.passed, ElementsAre(0, 0, 1, 0));
+}
+
+TEST(TurnsTest, WithoutBatchingARequestIsTakenWhole) {
+  const std::vector<int64_t> rows(10, 100);
+  Limits limits = kInParts;
+  limits.max_rows = 0;
+  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(10));
+}
+
 TEST(FindExpiredTest, SplitsByDeadline) {
   const std::vector<Queued> queue = {{1, At(0), At(3)}, {1, At(0), At(8)}, {1, At(0), At(5)}, {1, At(0), At(kNever)}};
   const Expiry expiry = FindExpired(queue, At(5));
@@ -188,6 +272,18 @@ TEST(LimitsOfTest, FollowsTheSpecification) {
   EXPECT_EQ(limits.max_rows, 16);
   EXPECT_EQ(limits.max_delay, absl::Milliseconds(3));
   EXPECT_THAT(limits.preferred_rows, ElementsAre(4, 8));
+}
+
+TEST(LimitsOfTest, BatchesAreFilledToThePreferredTokens) {
+  ModelSpec spec;
+  spec.max_batch_size = 16;
+  spec.max_batch_tokens = 1000;
+  EXPECT_EQ(LimitsOf(spec).max_tokens, 1000);
+  spec.preferred_batch_tokens = 200;
+  EXPECT_EQ(LimitsOf(spec).max_tokens, 200);
+  EXPECT_EQ(LimitsOf(spec).part_tokens, 50);
+  spec.preferred_batch_tokens = 2000;
+  EXPECT_EQ(LimitsOf(spec).max_tokens, 1000);
 }
 
 TEST(LimitsOfTest, WithoutDynamicBatchingABatchIsOneRequest) {

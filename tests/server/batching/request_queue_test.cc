@@ -100,6 +100,104 @@ TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
   EXPECT_EQ(queue.load().requests, 1);
 }
 
+// A request with this ticket, of `rows` rows with ten tokens each.
+std::unique_ptr<Pending> Sent(Ticket ticket, uint64_t connection, int64_t rows) {
+  auto pending = std::make_unique<Pending>();
+  pending->ticket = ticket;
+  pending->request.rows = rows;
+  pending->request.tokens = 10 * rows;
+  pending->request.row_tokens.assign(static_cast<size_t>(rows), 10);
+  pending->request.connection = connection;
+  return pending;
+}
+
+std::vector<int64_t> TurnsOf(const RequestQueue& queue) {
+  std::vector<int64_t> turns;
+  for (const Queued& summary : queue.summaries()) turns.push_back(summary.turn);
+  return turns;
+}
+
+TEST(RequestQueueTest, TurnsGiveConnectionsEqualShares) {
+  RequestQueue queue(10);
+  Ticket ticket = 0;
+  const auto push = [&](uint64_t connection, int64_t rows) {
+    auto pending = Sent(++ticket, connection, rows);
+    queue.Push(pending);
+  };
+  push(7, 3);
+  push(7, 2);
+  push(8, 1);
+  push(7, 1);  // a short one: what it sends beside long ones does not wait for these
+  push(8, 1);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 30, 0, 0, 10));
+  PendingList out;
+  queue.Take(std::vector<size_t>{0, 1}, std::vector<int64_t>{3, 2}, out);
+  push(9, 1);
+  push(8, 1);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 0, 10, 30, 30)) << "who comes now has no share of what was before";
+}
+
+TEST(RequestQueueTest, WhatEndsUntakenTakesNoTurn) {
+  RequestQueue queue(10);
+  auto first = Sent(1, 7, 3), second = Sent(2, 7, 3), third = Sent(3, 8, 1);
+  queue.Push(first);
+  queue.Push(second);
+  PendingList out;
+  queue.Take(std::vector<size_t>{1}, out);
+  queue.Push(third);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 0));
+}
+
+TEST(RequestQueueTest, ARestReturnsToItsPlace) {
+  RequestQueue queue(10);
+  auto first = Sent(1, 7, 5), second = Sent(2, 8, 1);
+  first->request.deadline = Instant() + absl::Seconds(1);
+  first->own_deadline = Instant() + absl::Seconds(9);
+  queue.Push(first);
+  queue.Push(second);
+  PendingList out;
+  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{2}, out);
+  EXPECT_EQ(out[0]->rows_taken, 2);
+  EXPECT_EQ(out[0]->rows_left(), 3);
+  EXPECT_EQ(out[0]->work_taken, 20);
+  EXPECT_EQ(out[0]->work_left, 30);
+  EXPECT_EQ(queue.load().work, 10);
+  queue.Return(out[0]);
+  EXPECT_EQ(queue.load().work, 40);
+  const Queued& rest = queue.summaries()[0];
+  EXPECT_EQ(rest.rows, 3);
+  EXPECT_EQ(rest.tokens, 30);
+  EXPECT_EQ(rest.row_tokens.size(), 3u);
+  EXPECT_EQ(rest.turn, 20);
+  EXPECT_EQ(rest.deadline, Instant() + absl::Seconds(9)) << "it began in time";
+  out.clear();
+  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{3}, out);
+  EXPECT_EQ(out[0]->rows_before, 2);
+  EXPECT_EQ(out[0]->rows_left(), 0);
+  EXPECT_EQ(queue.LoadOf(7, 1).requests, 0);
+  EXPECT_THAT(Rest(queue), ElementsAre(2));
+}
+
+TEST(RequestQueueTest, KnowsTheWorkBeforeARequest) {
+  RequestQueue queue(10);
+  auto bulk = Sent(1, 7, 50), other = Sent(2, 8, 1);
+  queue.Push(bulk);
+  queue.Push(other);
+  Queued query;
+  query.rows = 1;
+  query.tokens = 10;
+  query.connection = 9;
+  EXPECT_EQ(queue.WorkBefore(query), 20) << "a part of the long one, and the short one";
+  query.connection = 8;
+  EXPECT_EQ(queue.WorkBefore(query), 30);
+  query.connection = 7;
+  query.rows = 5;
+  query.tokens = 50;
+  EXPECT_EQ(queue.WorkBefore(query), 510) << "behind its own";
+  query.level = 2;
+  EXPECT_EQ(queue.WorkBefore(query), 510);
+}
+
 TEST(RequestQueueTest, KnowsWhatEachLevelHas) {
   RequestQueue queue;
   for (Ticket ticket : {1, 2, 3, 4}) {

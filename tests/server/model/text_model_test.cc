@@ -44,7 +44,10 @@ StatusOr<TextTokens> Letters(const TextRow& row, const TextOptions&) {
 
 class TextModelTest : public ::testing::Test {
  protected:
-  TextModelTest() : backend_(NewCpuBackend()) {
+  TextModelTest() : backend_(NewCpuBackend()) { encoder_ = Encoder("pooled"); }
+
+  // With this output alone: "pooled", or "hidden", the states of tokens.
+  std::shared_ptr<Model> Encoder(const std::string& output) {
     const PlanOptions options{.max_batch = 8, .max_tokens = 64, .threads = 1, .tuning_budget = absl::ZeroDuration()};
     auto plan = MakePlan(testing::MakeRandomEncoder({}), *backend_, options);
     SWIZZLE_CHECK(plan.ok());
@@ -52,8 +55,8 @@ class TextModelTest : public ::testing::Test {
     spec.name = "m";
     spec.max_batch_size = 8;
     spec.max_batch_tokens = 64;
-    std::erase_if(spec.outputs, [](const TensorSpec& output) { return output.name != "pooled"; });
-    encoder_ = *NewServedModel(std::move(spec), {*plan});
+    std::erase_if(spec.outputs, [&](const TensorSpec& its) { return its.name != output; });
+    return *NewServedModel(std::move(spec), {*plan});
   }
 
   // What comes of these texts in one request, or of the ids of one.
@@ -106,6 +109,32 @@ TEST_F(TextModelTest, GivesWhatTheEncoderSaysOfTheTokens) {
   const auto tokens = Run(*encoder_, std::move(request));
   ASSERT_THAT(tokens, IsOk());
   EXPECT_EQ(*texts, *tokens);
+}
+
+// As of a packed network, and where the last token stands for a text.
+TEST_F(TextModelTest, PoolsStatesOfTokens) {
+  const std::shared_ptr<Model> states = Encoder("hidden");
+  const auto embedded = [&](text::Pooling pooling, const std::vector<std::string>& texts) {
+    const text::Pipeline pipeline = {.pooling = pooling};
+    const auto spec = TextSpec(states->spec(), pipeline);
+    EXPECT_THAT(spec, IsOk());
+    EXPECT_EQ(spec->outputs[0].dims, Shape{24});
+    const auto vectors = Embed(*NewTextModel(*spec, states, {.encode = Letters, .pipeline = pipeline}), texts);
+    EXPECT_THAT(vectors, IsOk());
+    return *vectors;
+  };
+  const std::vector<std::string> texts = {"ab", "abcdef", ""};
+  for (const text::Pooling pooling : {text::Pooling::kMean, text::Pooling::kFirst, text::Pooling::kLast}) {
+    const std::vector<float> together = embedded(pooling, texts);
+    for (size_t row = 0; row < texts.size(); ++row) {
+      const std::vector<float> alone = embedded(pooling, {texts[row]});
+      for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(together[row * 24 + i], alone[i], 1e-5) << "padding counts";
+    }
+  }
+  EXPECT_NE(embedded(text::Pooling::kFirst, {"ab"}), embedded(text::Pooling::kLast, {"ab"}));
+  ModelSpec maskless = states->spec();
+  std::erase_if(maskless.inputs, [](const TensorSpec& input) { return input.name == "attention_mask"; });
+  EXPECT_THAT(TextSpec(maskless, {}), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
 }
 
 TEST_F(TextModelTest, VectorsMayHaveLengthOne) {
@@ -220,7 +249,7 @@ TEST_F(TextModelTest, WantsAnEncoderOfTokens) {
   EXPECT_THAT(TextSpec(spec, {}),
               IsError(StatusCode::kInvalidArgument, "input 'pixels' (INT64) is none that a tokeniser"));
   spec = encoder_->spec();
-  spec.outputs[0].dims = {-1, 24};
+  spec.outputs[0].dims = {-1, -1, 24};
   EXPECT_THAT(TextSpec(spec, {}), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
 }
 

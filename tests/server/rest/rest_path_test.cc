@@ -33,6 +33,10 @@ TEST(RestPathTest, NamesCallsAndModels) {
       {"/rerank", RestAction::kTeiRerank, "", ""},
       {"/predict", RestAction::kTeiPredict, "", ""},
       {"/info", RestAction::kTeiInfo, "", ""},
+      {"/v2/models/m/embed", RestAction::kTeiEmbed, "m", ""},
+      {"/v2/models/m/rerank", RestAction::kTeiRerank, "m", ""},
+      {"/v2/models/m/predict", RestAction::kTeiPredict, "m", ""},
+      {"/v2/models/m/info", RestAction::kTeiInfo, "m", ""},
   };
   for (const auto& its : cases) {
     const std::optional<RestPath> path = ParseRestPath(its.target);

@@ -58,7 +58,7 @@ TEST(ScoresJsonTest, SaysWhatCannotBeWritten) {
   const std::vector<std::string> rows = {Bytes({1, 2}), Bytes({1, std::numeric_limits<float>::quiet_NaN()})};
   const std::vector<std::string> labels = {"no", "yes"}, broken = {"no", "\xff"};
   EXPECT_THAT(WritePredictions({.count = 2}, {.rows = rows, .labels = labels}, 1000),
-              IsError(StatusCode::kInvalidArgument, "the scores of text 1 have a NaN"));
+              IsError(StatusCode::kInternal, "the scores of text 1 have a NaN"));
   EXPECT_THAT(WritePredictions({.count = 1}, {.rows = std::span(rows).first(1), .labels = broken}, 1000),
               IsError(StatusCode::kInvalidArgument, "UTF-8"));
 }

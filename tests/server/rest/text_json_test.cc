@@ -68,7 +68,7 @@ TEST(TextJsonTest, RanksTextsByAQuery) {
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->query, "");
   EXPECT_FALSE(plain->raw_scores || plain->return_text);
-  EXPECT_TRUE(plain->truncate);
+  EXPECT_FALSE(plain->truncate) << "as text-embeddings-inference has it";
 }
 
 TEST(TextJsonTest, PredictsTextsAndPairs) {
@@ -180,6 +180,10 @@ TEST(TextJsonTest, ErrorsAreAsEachExpectsThem) {
   EXPECT_EQ(openai.body[0],
             R"({"error":{"message":"no model 'm'","type":"invalid_request_error","param":null,"code":null}})");
   EXPECT_EQ(TextError(kOpenAiEmbeddings, MakeError(StatusCode::kOutOfRange, "")).status, 413);
+  EXPECT_EQ(TextError(kOpenAiEmbeddings, MakeError(StatusCode::kInternal, "")).status, 500);
+  const HttpAnswer failed = TextError(kTeiRerank, MakeError(StatusCode::kInternal, "a NaN"));
+  EXPECT_EQ(failed.status, 424);
+  EXPECT_EQ(failed.body[0], R"({"error":"a NaN","error_type":"Backend"})");
 }
 
 }  // namespace

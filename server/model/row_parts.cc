@@ -1,11 +1,11 @@
-#include "server/engine/row_parts.h"
+#include "server/model/row_parts.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "server/model/request_inputs.h"
 
-namespace swizzle::engine {
+namespace swizzle {
 
 int64_t RowsOfParts(const ModelSpec& spec, const Request& request) {
   if (spec.max_batch_size == 0) return request.rows;
@@ -37,28 +37,28 @@ Status TakeRows(const ModelSpec& spec, std::span<const TensorView> inputs, int64
   return absl::OkStatus();
 }
 
-Status AppendRows(const ModelSpec& spec, Results part, int64_t all, Results& results) {
-  const bool begins = results.outputs.empty();
-  if (begins) {
-    results = std::move(part);
-    for (size_t i = 0; i < results.outputs.size(); ++i) {
-      const size_t rows =
-          static_cast<size_t>(std::max<int64_t>(1, results.shapes[i].empty() ? 1 : results.shapes[i][0]));
-      results.outputs[i].reserve(results.outputs[i].size() / rows * static_cast<size_t>(all));
+Status AppendRows(const ModelSpec& spec, RowResults part, int64_t all, std::vector<std::string>& outputs,
+                  std::vector<Shape>& shapes) {
+  if (outputs.empty()) {
+    outputs = std::move(part.outputs);
+    shapes = std::move(part.shapes);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto rows = static_cast<size_t>(std::max<int64_t>(1, shapes[i].empty() ? 1 : shapes[i][0]));
+      outputs[i].reserve(outputs[i].size() / rows * static_cast<size_t>(all));
     }
     return absl::OkStatus();
   }
-  for (size_t i = 0; i < results.outputs.size(); ++i) {
-    Shape& shape = results.shapes[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Shape& shape = shapes[i];
     const Shape& more = part.shapes[i];
     if (shape.empty() || more.empty() || !std::equal(shape.begin() + 1, shape.end(), more.begin() + 1, more.end())) {
       return MakeError(StatusCode::kInternal, "output '", spec.outputs[i].name, "' of model '", spec.name,
                        "' has shape ", ShapeText(more), " for some rows, and ", ShapeText(shape), " for others");
     }
     shape[0] += more[0];
-    results.outputs[i] += part.outputs[i];
+    outputs[i] += part.outputs[i];
   }
   return absl::OkStatus();
 }
 
-}  // namespace swizzle::engine
+}  // namespace swizzle

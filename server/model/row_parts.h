@@ -1,6 +1,6 @@
 // A request of more rows than a batch takes, in parts that batches take, and their results put together again.
-#ifndef SWIZZLE_SERVER_ENGINE_ROW_PARTS_H_
-#define SWIZZLE_SERVER_ENGINE_ROW_PARTS_H_
+#ifndef SWIZZLE_SERVER_MODEL_ROW_PARTS_H_
+#define SWIZZLE_SERVER_MODEL_ROW_PARTS_H_
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 #include "server/model/model.h"
 #include "server/model/request.h"
 
-namespace swizzle::engine {
+namespace swizzle {
 
 // How many rows each part has, but for the last; all of them where the request is no more than a batch takes.
 // REQUIRES: inputs are as the specification says, but for the number of rows.
@@ -23,14 +23,15 @@ int64_t RowsOfParts(const ModelSpec& spec, const Request& request);
 Status TakeRows(const ModelSpec& spec, std::span<const TensorView> inputs, int64_t first, int64_t rows,
                 std::vector<TensorView>& part);
 
-struct Results {
+struct RowResults {
   std::vector<std::string> outputs;
   std::vector<Shape> shapes;
 };
 // Puts the rows of the next part behind those that are there, of `all` rows in the end. INTERNAL where outputs of parts
 // differ in more than rows.
-Status AppendRows(const ModelSpec& spec, Results part, int64_t all, Results& results);
+Status AppendRows(const ModelSpec& spec, RowResults part, int64_t all, std::vector<std::string>& outputs,
+                  std::vector<Shape>& shapes);
 
-}  // namespace swizzle::engine
+}  // namespace swizzle
 
-#endif  // SWIZZLE_SERVER_ENGINE_ROW_PARTS_H_
+#endif  // SWIZZLE_SERVER_MODEL_ROW_PARTS_H_
