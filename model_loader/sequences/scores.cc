@@ -80,6 +80,24 @@ StatusOr<Form> SelectScores(Context& context, Scores scores, size_t at) {
   return MaskScores(context, std::move(scores), *mask, *fill);
 }
 
+// Adds or subtracts what is no number: by distance, or for each pair of tokens, where it is a mask or not.
+StatusOr<Form> AddToScores(Context& context, Scores scores, size_t input, MaskUse use) {
+  const double sign = use == MaskUse::kAdded ? 1.0 : -1.0;
+  if (const auto* distances = context.InputAs<Distances>(input)) {
+    if (use == MaskUse::kSubtracted) return context.Refuse("it subtracts numbers by distance from scores");
+    return WithDistances(context, std::move(scores), *distances);
+  }
+  const Form as_it_was = context.Input(input);
+  const bool is_constant = std::holds_alternative<Known>(as_it_was);
+  const auto pairs = AsPairs(context, input);
+  if (pairs.ok()) {
+    auto masked = WithPairs(context, scores, *pairs, use);
+    if (masked.ok() || !is_constant) return masked;
+    context.ReplaceInput(input, as_it_was);
+  }
+  return WithPairBiases(context, std::move(scores), input, sign);
+}
+
 }  // namespace
 
 StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale) {
@@ -190,17 +208,7 @@ StatusOr<Form> CombineScores(Context& context) {
   const auto number = NumberOf(context, other);
   if (!number) {
     if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it changes scores by what is no number");
-    if (const auto* distances = context.InputAs<Distances>(other)) {
-      if (op == "Sub") return context.Refuse("it subtracts numbers by distance from scores");
-      return WithDistances(context, std::move(scores), *distances);
-    }
-    const auto pairs = AsPairs(context, other);
-    if (!pairs.ok()) return WithPairBiases(context, std::move(scores), other, op == "Add" ? 1.0 : -1.0);
-    const MaskUse use = op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted;
-    auto masked = WithPairs(context, scores, *pairs, use);
-    const bool is_constant = context.InputAs<Known>(other) != nullptr;
-    if (masked.ok() || !is_constant) return masked;
-    return WithPairBiases(context, std::move(scores), other, op == "Add" ? 1.0 : -1.0);
+    return AddToScores(context, std::move(scores), other, op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted);
   }
   // The softmax is the same whatever is added to all scores.
   if ((op == "Add" || (op == "Sub" && at == 0)) && std::isfinite(*number)) return scores;

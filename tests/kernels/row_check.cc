@@ -14,7 +14,6 @@
 #include "kernels/base/half_bits.h"
 #include "kernels/format/csr.h"
 #include "kernels/operator/count_zeros.h"
-#include "kernels/operator/pair_biases.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reference.h"
 #include "tests/kernels/byte_operands.h"
@@ -22,6 +21,7 @@
 #include "tests/kernels/pitched_operands.h"
 #include "tests/kernels/pooled_result.h"
 #include "tests/kernels/position_bytes.h"
+#include "tests/kernels/sequence_cases.h"
 #include "tests/kernels/test_memory.h"
 
 namespace swizzle {
@@ -56,24 +56,6 @@ void KeepGroups(DenseMatrix& matrix, int64_t groups) {
     const int64_t row_group = i / matrix.cols * groups / matrix.rows;
     if (i % matrix.cols * groups / matrix.cols != row_group) matrix.values[i] = 0;
   }
-}
-
-Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random) {
-  const Attention& attention = kernel_case.problem.attention();
-  DenseMatrix biases;
-  biases.rows = attention.heads;
-  biases.cols = PairPlacesOf(attention).count();
-  biases.values = DrawValues(biases.rows * biases.cols, 4, random);
-  const auto leave_out = [&](int64_t column) {
-    for (int64_t head = 0; head < biases.rows; ++head) {
-      biases.values[head * biases.cols + column] = -std::numeric_limits<float>::infinity();
-    }
-  };
-  if (kernel_case.pair_rule != PairRule::kDrawn) {
-    for (int64_t column = attention.reach + 1; column < biases.cols; ++column) leave_out(column);
-  }
-  if (kernel_case.pair_rule == PairRule::kNear) leave_out(0);
-  return {std::move(biases), {}};
 }
 
 // A weight of the case's sparsity; as CSR or dense, whatever the row's own format.

@@ -342,39 +342,6 @@ TEST(ValidateTest, ModelsReadTokensAsIds) {
   EXPECT_THAT(network.ValidateModel(), IsError(StatusCode::kInvalidArgument, "input 'x': it is FP32"));
 }
 
-class BiasFaultTest : public ::testing::TestWithParam<Fault> {};
-
-TEST_P(BiasFaultTest, IsRefused) {
-  Network network = testing::MakeRandomEncoder({.reach = 3});
-  EXPECT_THAT(network.Validate(), IsOk());
-  GetParam().make(network);
-  EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
-}
-
-const Fault kBiasFaults[] = {
-    {"OfOtherReach", [](Network& n) { FirstOf(n, Op::kBiasedAttention).attention().reach = 4; },
-     "its weight is [2,7] instead of [2,9]"},
-    {"NegativeReach", [](Network& n) { FirstOf(n, Op::kBiasedAttention).attention().reach = -1; },
-     "its reach -1 is negative"},
-    {"OfAFixedLength",
-     [](Network& n) {
-       FirstOf(n, Op::kBiasedAttention).attention().reach = 0;
-       FirstOf(n, Op::kBiasedAttention).attention().length = 3;
-     },
-     "its biases are of 3 tokens; sequences have any length"},
-    {"OfTooGreatALength", [](Network& n) { FirstOf(n, Op::kBiasedAttention).attention().length = int64_t{1} << 40; },
-     "its biases are of 1099511627776 tokens and a reach of 3"},
-    {"IsSparse",
-     [](Network& n) {
-       Weight& weight = WeightOf(n, Op::kBiasedAttention);
-       weight.matrix = CsrMatrix::FromDense(weight.ToDense());
-     },
-     "weights of BiasedAttention are always dense"},
-};
-
-INSTANTIATE_TEST_SUITE_P(Faults, BiasFaultTest, ::testing::ValuesIn(kBiasFaults),
-                         [](const auto& fault) { return std::string(fault.param.name); });
-
 class PatternFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(PatternFaultTest, IsRefused) {

@@ -188,6 +188,11 @@ TEST(BiasesTest, ConstantsOfEveryPair) {
   EXPECT_EQ(shared->weights[shared->layers.back().weight].matrix.As<DenseMatrix>()->values,
             (std::vector<float>{0, -1, -2, -3, -4, -5, -6, -7, -8, 0, -1, -2, -3, -4, -5, -6, -7, -8}));
   table.resize(27, 1.0f);
+  OnnxBuilder of_two = Scores(2).Floats("m", {2, 2}, {0, 1, 0, 0});
+  const auto two = Lowered(Attend(of_two.Node("Add", {"s", "m"}, {"t"})));
+  ASSERT_THAT(two, IsOk());
+  EXPECT_EQ(two->weights[two->layers.back().weight].matrix.As<DenseMatrix>()->values,
+            (std::vector<float>{0, 1, 0, 0, 0, 1, 0, 0}));
   OnnxBuilder other = Scores(kLength).Floats("m", {3, kLength, kLength}, table);
   EXPECT_FALSE(Lowered(Attend(other.Node("Add", {"s", "m"}, {"t"}))).ok()) << "of three heads";
 }
