@@ -123,6 +123,46 @@ void Exclude(std::vector<float>& biases, size_t columns, const auto& is_own) {
   }
 }
 
+// Biases of pairs [heads][length][length] by distance, where they go by it alone: far fewer are read then, and tokens
+// that are masked may be left out.
+std::optional<Emitter::BiasTable> ByDistance(const std::vector<float>& pairs, int64_t length) {
+  const auto at = [&](int64_t head, int64_t query, int64_t key) {
+    return pairs[static_cast<size_t>((head * length + query) * length + key)];
+  };
+  const int64_t heads = static_cast<int64_t>(pairs.size()) / (length * length);
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t query = 1; query < length; ++query) {
+      for (int64_t key = 1; key < length; ++key) {
+        if (at(head, query, key) != at(head, query - 1, key - 1)) return std::nullopt;
+      }
+    }
+  }
+  Emitter::BiasTable table{{}, 0, length - 1};
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t distance = 1 - length; distance < length; ++distance) {
+      table.biases.push_back(at(head, std::max<int64_t>(-distance, 0), std::max<int64_t>(distance, 0)));
+    }
+  }
+  return table;
+}
+
+// Excludes keys, and gives the canonical operator, which is plain attention where all biases are alike.
+int EmitBiased(Context& context, const Scores& scores, int values, Emitter::BiasTable table) {
+  const auto scale = static_cast<float>(scores.scale);
+  const auto columns = table.biases.size() / static_cast<size_t>(scores.heads);
+  const auto own = static_cast<size_t>(table.reach);
+  if (table.length > 0) {
+    Exclude(table.biases, columns, [&](size_t i) { return i % static_cast<size_t>(table.length + 1) == 0; });
+  } else {
+    Exclude(table.biases, columns, [&](size_t i) { return i == own; });
+  }
+  const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
+  if (same && std::isfinite(table.biases[0])) {
+    return context.out().Attention(scores.queries, scores.keys, values, scores.heads, scale);
+  }
+  return context.out().BiasedAttention(scores.queries, scores.keys, values, scores.heads, scale, table);
+}
+
 }  // namespace
 
 std::optional<Distances> DistancesOfPositions(Context& context, const Positions& a, const Positions& b) {
@@ -332,31 +372,22 @@ void ScaleBiases(Scores& scores, double factor) {
 StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int values) {
   if (scores.pattern != nullptr) return context.Refuse("it has biases as well as a mask of pairs of tokens");
   const int64_t length = context.FixedLength(), heads = scores.heads;
-  const auto scale = static_cast<float>(scores.scale);
-  Emitter::BiasTable table;
-  if (scores.pair_biases != nullptr) {
-    table = {*scores.pair_biases, length, 0};
+  if (scores.pair_biases == nullptr) {
+    const auto reach = ReachOf(*scores.biases, length);
+    if (!reach) return context.Refuse("its biases go on changing with the distance, in sequences of any length");
+    return EmitBiased(context, scores, values, {BiasesWithin(*scores.biases, 0, heads, *reach), 0, *reach});
+  }
+  Emitter::BiasTable table{*scores.pair_biases, length, 0};
+  if (scores.biases != nullptr) {
     const auto columns = static_cast<size_t>(length * length);
-    if (scores.biases != nullptr) {
-      const std::vector<float> added = BiasesWithin(*scores.biases, 0, heads, length);
-      for (size_t i = 0; i < table.biases.size(); ++i) {
-        const auto head = static_cast<int64_t>(i / columns), pair = static_cast<int64_t>(i % columns);
-        table.biases[i] += added[static_cast<size_t>(head * (2 * length + 1) + pair % length - pair / length + length)];
-      }
+    const std::vector<float> added = BiasesWithin(*scores.biases, 0, heads, length);
+    for (size_t i = 0; i < table.biases.size(); ++i) {
+      const auto head = static_cast<int64_t>(i / columns), pair = static_cast<int64_t>(i % columns);
+      table.biases[i] += added[static_cast<size_t>(head * (2 * length + 1) + pair % length - pair / length + length)];
     }
-    Exclude(table.biases, columns, [&](size_t i) { return i % static_cast<size_t>(length + 1) == 0; });
-    return context.out().BiasedAttention(scores.queries, scores.keys, values, heads, scale, table);
   }
-  const auto reach = ReachOf(*scores.biases, length);
-  if (!reach) return context.Refuse("its biases go on changing with the distance, in sequences of any length");
-  table = {BiasesWithin(*scores.biases, 0, heads, *reach), 0, *reach};
-  Exclude(table.biases, static_cast<size_t>(2 * *reach + 1),
-          [&](size_t i) { return static_cast<int64_t>(i) == *reach; });
-  const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
-  if (same && std::isfinite(table.biases[0])) {  // nothing comes of it
-    return context.out().Attention(scores.queries, scores.keys, values, heads, scale);
-  }
-  return context.out().BiasedAttention(scores.queries, scores.keys, values, heads, scale, table);
+  if (auto by_distance = ByDistance(table.biases, length)) table = *std::move(by_distance);
+  return EmitBiased(context, scores, values, std::move(table));
 }
 
 }  // namespace swizzle::sequences

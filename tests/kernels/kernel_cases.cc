@@ -128,6 +128,22 @@ void AddCasesOfStructures(const std::vector<Tail>& tails, std::vector<KernelCase
   }
 }
 
+// Convolutions whose rows, and neighbouring channels, share zeros.
+void AddCasesOfVectors(const std::vector<LayerShape>& shapes, const std::vector<Tail>& tails,
+                       std::vector<KernelCase>& cases) {
+  for (size_t i = 1; i < shapes.size(); i += 2) {
+    const int threads = i / 2 % 2 == 0 ? 1 : 2;
+    cases.push_back(MakeCase(Op::kConv, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, threads));
+    cases.back().vector_rows = i % 3 == 0 ? 8 : 4;
+  }
+  for (size_t i = 0; i < shapes.size(); i += 3) {
+    cases.push_back(
+        MakeCase(Op::kConv, shapes[i], tails[i % tails.size()], i % 2 == 0 ? 0.8 : 0.6, i % 2 == 0 ? 2 : 1));
+    cases.back().vector_rows = i % 4 == 3 ? 4 : static_cast<int64_t>(i % 2 + 1);
+    cases.back().block_channels = i % 4 == 1 ? 1 : 4;
+  }
+}
+
 }  // namespace
 
 void KeepTwoOfFour(DenseMatrix& matrix, std::mt19937& random) {
@@ -186,16 +202,7 @@ std::vector<KernelCase> KernelCases(Op op) {
     for (double sparsity : kSparsities) cases.push_back(MakeCase(op, shapes[shapes.size() / 3], tail, sparsity, 2));
   }
   if (op != Op::kConv) return cases;
-  for (size_t i = 1; i < shapes.size(); i += 2) {
-    const int threads = i / 2 % 2 == 0 ? 1 : 2;
-    cases.push_back(MakeCase(op, shapes[i], tails[i / 2 % tails.size()], i % 4 == 1 ? 0.5 : 0.9, threads));
-    cases.back().vector_rows = i % 3 == 0 ? 8 : 4;
-  }
-  for (size_t i = 0; i < shapes.size(); i += 3) {
-    cases.push_back(MakeCase(op, shapes[i], tails[i % tails.size()], i % 2 == 0 ? 0.8 : 0.6, i % 2 == 0 ? 2 : 1));
-    cases.back().vector_rows = i % 4 == 3 ? 4 : static_cast<int64_t>(i % 2 + 1);
-    cases.back().block_channels = i % 4 == 1 ? 1 : 4;
-  }
+  AddCasesOfVectors(shapes, tails, cases);
   for (const GroupedShape& grouped : kGroupedShapes) {
     const size_t turn = cases.size();
     const bool odd = turn % 2 == 1;

@@ -1,5 +1,6 @@
 // Attention to whose scores numbers are added that go by distance or by pairs of places: what of a graph becomes the
 // biases of a plan's attention.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -188,11 +189,14 @@ TEST(BiasesTest, ConstantsOfEveryPair) {
   EXPECT_EQ(shared->weights[shared->layers.back().weight].matrix.As<DenseMatrix>()->values,
             (std::vector<float>{0, -1, -2, -3, -4, -5, -6, -7, -8, 0, -1, -2, -3, -4, -5, -6, -7, -8}));
   table.resize(27, 1.0f);
-  OnnxBuilder of_two = Scores(2).Floats("m", {2, 2}, {0, 1, 0, 0});
+  OnnxBuilder of_two = Scores(2).Floats("m", {2, 2}, {0, 1, 0, 1});
   const auto two = Lowered(Attend(of_two.Node("Add", {"s", "m"}, {"t"})));
   ASSERT_THAT(two, IsOk());
   EXPECT_EQ(two->weights[two->layers.back().weight].matrix.As<DenseMatrix>()->values,
-            (std::vector<float>{0, 1, 0, 0, 0, 1, 0, 0}));
+            (std::vector<float>{0, 1, 0, 1, 0, 1, 0, 1}));
+  OnnxBuilder by_distance = Scores(kLength).Floats("m", {kLength, kLength}, {0, 1, 2, -1, 0, 1, -2, -1, 0});
+  ExpectBiases(Attend(by_distance.Node("Add", {"s", "m"}, {"t"})), 2,
+               [](int64_t, int64_t distance) { return static_cast<float>(std::clamp<int64_t>(distance, -2, 2)); });
   OnnxBuilder other = Scores(kLength).Floats("m", {3, kLength, kLength}, table);
   EXPECT_FALSE(Lowered(Attend(other.Node("Add", {"s", "m"}, {"t"}))).ok()) << "of three heads";
 }
