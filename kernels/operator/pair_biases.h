@@ -41,6 +41,12 @@ struct DistanceRange {
   int64_t least = -kAny, greatest = kAny;  // least > greatest: nowhere
 };
 
+// A bias in units of log(2), in which kernels keep scores: what is finite stays so.
+inline float BiasInLog2(float bias) {
+  constexpr float kLog2E = 1.44269504f, kLowest = std::numeric_limits<float>::lowest() / 2;
+  return bias > kLowest || bias == -std::numeric_limits<float>::infinity() ? bias * kLog2E : kLowest * kLog2E;
+}
+
 // Of a valid weight of kBiasedAttention.
 DistanceRange DistancesAttended(const DenseMatrix& biases, const Attention& attention);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -13,7 +14,9 @@
 namespace swizzle::sequences {
 namespace {
 
-constexpr int64_t kMostNumbers = int64_t{1} << 27;  // of a table
+constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of a table whose numbers go by distance
+constexpr int64_t kMostHeads = 512;
+constexpr int64_t kMostBiases = int64_t{1} << 26;  // of pairs, for all heads
 // Below it nothing is left of a key beside others.
 constexpr double kLeastExcluded = -1e3;
 
@@ -33,13 +36,33 @@ bool GoesWith(const View& added, const View& scores) {
   return std::ranges::equal(view->dims, scores.dims, fits);
 }
 
+// A constant's elements; nothing where its bytes went with its last reader.
+std::optional<Elements> ElementsOf(Context& context, int constant) {
+  const Tensor& tensor = context.Constant(constant);
+  const int64_t bytes = tensor.elements() * static_cast<int64_t>(ElementBytes(tensor.dtype));
+  return static_cast<int64_t>(tensor.bytes.size()) == bytes ? Elements::FromTensor(tensor) : std::nullopt;
+}
+
+// Whether its leading dimensions go through the heads in their order, one or as many as scores have.
+bool HasHeadsInOrder(const Distances& distances, int64_t heads) {
+  Axes leading;
+  for (size_t i = 0; i + 2 < distances.view.rank(); ++i) {
+    leading.insert(leading.end(), distances.view.dims[i].begin(), distances.view.dims[i].end());
+  }
+  const std::vector<int64_t> order = ChannelsOf(leading, 0);
+  const int64_t own = distances.numbers->heads;
+  if ((own != 1 && own != heads) || static_cast<int64_t>(order.size()) != own) return false;
+  return std::ranges::is_sorted(order) && order.back() == own - 1;
+}
+
 // A constant that differs along one dimension alone has a number for each head.
 std::optional<Distances> DistancesOfEachHead(Context& context, const Known& known) {
   const auto shape = AsShape(known.shape);
   if (!shape || known.constant == kNoValue) return std::nullopt;
-  const auto elements = Elements::FromTensor(context.Constant(known.constant));
   const auto is_long = [](int64_t size) { return size > 1; };
-  if (!elements || std::ranges::count_if(*shape, is_long) != 1) return std::nullopt;
+  if (std::ranges::count_if(*shape, is_long) != 1 || std::ranges::max(*shape) > kMostHeads) return std::nullopt;
+  const auto elements = ElementsOf(context, known.constant);
+  if (!elements || elements->scalars.empty()) return std::nullopt;
   std::vector<double> numbers;
   for (const Scalar& scalar : elements->scalars) {
     numbers.push_back(IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole));
@@ -82,9 +105,10 @@ StatusOr<Scores> WithMaskOf(Context& context, Scores scores, const Distances& di
   for (int64_t head = 0; head < numbers.heads; ++head) {
     const auto masked = numbers.Of(0, head), kept = numbers.Of(1, head);
     for (size_t i = 0; i < masked.size(); ++i) {
-      if (!masks) bias = masked[i] - kept[i];
+      const double difference = masked[i] - kept[i];
+      if (head == 0 && i == 0) bias = difference;
       masks = masks || masked[i] != kept[i];
-      same_bias = same_bias && masked[i] - kept[i] == bias;
+      same_bias = same_bias && difference == bias;
       most = std::max(most, masked[i]);
     }
   }
@@ -178,7 +202,9 @@ std::optional<Distances> DistancesOfPositions(Context& context, const Positions&
     return found;
   };
   const auto of_sequence = [](const Positions& positions) {
-    return positions.has_values && !positions.is_pair && positions.per_sequence == Whole{0};
+    constexpr int64_t kMostOffset = int64_t{1} << 24;  // whose sums are exact as doubles
+    return positions.has_values && !positions.is_pair && positions.per_sequence == Whole{0} &&
+           std::abs(positions.offset) <= kMostOffset && std::abs(positions.per_position) <= kMostOffset;
   };
   const auto at_a = along(a), at_b = along(b);
   const bool apart = at_a && at_b && *at_a != *at_b && of_sequence(a) && of_sequence(b);
@@ -223,6 +249,7 @@ StatusOr<Form> CombineDistances(Context& context) {
   result.dtype = PointFunctionType(context.node(), result.dtype);
   result.numbers = DistancesApplied(*function, result.dtype, inputs);
   if (result.numbers == nullptr) return context.Refuse("its inputs are of different numbers of heads");
+  if (!context.TakeDistances(result.numbers)) return context.Refuse("numbers by distance take too much to compute");
   return result;
 }
 
@@ -230,7 +257,7 @@ StatusOr<Form> GatherByDistance(Context& context, const Distances& distances) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto table, FloatTensor(context, 0, "table"));
   const int64_t rows = table.first[0], heads = table.first[1];
   const DistanceNumbers& places = *distances.numbers;
-  if (places.states != 1 || places.heads != 1 || IsFloating(distances.dtype)) {
+  if (places.states != 1 || places.heads != 1 || IsFloating(distances.dtype) || heads < 1 || heads > kMostHeads) {
     return context.Refuse("its indices are not whole numbers that go by distance alone");
   }
   auto taken = std::make_shared<DistanceNumbers>();
@@ -245,6 +272,7 @@ StatusOr<Form> GatherByDistance(Context& context, const Distances& distances) {
     }
   }
   Distances result{DType::kFloat32, std::move(taken), kNoValue, distances.view};
+  if (!context.TakeDistances(result.numbers)) return context.Refuse("numbers by distance take too much to compute");
   result.view.dims.push_back(ChannelAxis(heads));
   return result;
 }
@@ -255,7 +283,12 @@ StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool uppe
   const Axes length = context.LengthAxis();
   const bool square = rank >= 2 && !length.empty() && SizeOf(distances.view.dims[rank - 1]) == SizeOf(length) &&
                       SizeOf(distances.view.dims[rank - 2]) == SizeOf(length);
-  if (!square) return context.Refuse("its input is no mask of pairs of tokens");
+  const auto may_be = [&](size_t i, AxisKind kind) {
+    return Repeats(distances.view.dims[i]) || distances.view.Is(i, kind);
+  };
+  if (!square || !may_be(rank - 2, AxisKind::kLength) || !may_be(rank - 1, AxisKind::kKeys)) {
+    return context.Refuse("its input is no mask of pairs of tokens");
+  }
   distances.view.dims[rank - 2] = length;
   distances.view.dims[rank - 1] = AsDimension({AxisKind::kKeys, SizeOf(length)});
   const SharedDistances inside =
@@ -273,8 +306,10 @@ std::optional<Distances> DistancesOfTable(Context& context, const Known& known) 
   const auto elements_of = ElementCount(*shape);
   if (length != (*shape)[rank - 2] || length < 2 || length > kNearDistance || !elements_of.ok()) return std::nullopt;
   const int64_t heads = *elements_of / (length * length);
-  if (*elements_of > kMostNumbers || (heads > 1 && (rank < 3 || (*shape)[rank - 3] != heads))) return std::nullopt;
-  const auto table = Elements::FromTensor(context.Constant(known.constant));
+  if (*elements_of > kMostNumbers || heads < 1 || heads > kMostHeads ||
+      (heads > 1 && (rank < 3 || (*shape)[rank - 3] != heads)))
+    return std::nullopt;
+  const auto table = ElementsOf(context, known.constant);
   if (!table) return std::nullopt;
   const auto number = [&](int64_t head, int64_t query, int64_t key) {
     const Scalar& scalar = table->scalars[static_cast<size_t>((head * length + query) * length + key)];
@@ -295,6 +330,7 @@ std::optional<Distances> DistancesOfTable(Context& context, const Known& known) 
     for (const int64_t distance : SampledDistances()) numbers->numbers.push_back(by_distance(head, distance));
   }
   Distances distances{known.dtype, std::move(numbers), kNoValue, {}};
+  if (!context.TakeDistances(distances.numbers)) return std::nullopt;
   distances.view.dims.resize(rank);
   if (heads > 1) distances.view.dims[rank - 3] = ChannelAxis(heads);
   distances.view.dims[rank - 2] = AsDimension({AxisKind::kLength, Whole{length}});
@@ -303,7 +339,8 @@ std::optional<Distances> DistancesOfTable(Context& context, const Known& known) 
 }
 
 StatusOr<Scores> WithDistances(Context& context, Scores scores, const Distances& distances) {
-  if (!GoesWith(distances.view, scores.view)) {
+  if (!GoesWith(distances.view, scores.view) || !HasHeadsInOrder(distances, scores.heads) ||
+      scores.heads > kMostHeads) {
     return context.Refuse("what it adds to scores, of shape ", Text(distances.view.shape()), ", does not go with ",
                           Text(scores.view.shape()));
   }
@@ -332,7 +369,7 @@ StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, d
   const auto shape = known == nullptr ? std::nullopt : AsShape(known->shape);
   const size_t rank = shape ? shape->size() : 0;
   const bool square = rank >= 2 && length > 0 && (*shape)[rank - 1] == length && (*shape)[rank - 2] == length;
-  if (!square || scores.view.rank() < rank) {
+  if (!square || scores.view.rank() < rank || scores.heads > kMostBiases / (length * length)) {
     return context.Refuse(
         "what it adds to scores is no constant for each pair of tokens in sequences of a fixed length");
   }
@@ -379,6 +416,7 @@ StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int valu
   }
   Emitter::BiasTable table{*scores.pair_biases, length, 0};
   if (scores.biases != nullptr) {
+    if (length > kNearDistance) return context.Refuse("it adds numbers by distance in sequences that are too long");
     const auto columns = static_cast<size_t>(length * length);
     const std::vector<float> added = BiasesWithin(*scores.biases, 0, heads, length);
     for (size_t i = 0; i < table.biases.size(); ++i) {

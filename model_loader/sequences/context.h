@@ -76,6 +76,11 @@ class Context {
   // Whether so many numbers may still be listed; takes them from what is left.
   bool TakeNumbers(int64_t count) { return (numbers_left_ -= count) >= 0; }
 
+  // Likewise for numbers by distance, which are many at once.
+  bool TakeDistances(const SharedDistances& distances) {
+    return distances != nullptr && (distances_left_ -= static_cast<int64_t>(distances->numbers.size())) >= 0;
+  }
+
   // Activations with functions applied, by value of the new graph, so that each is computed once.
   std::vector<std::pair<Samples, int>>& AppliedTo(int value) { return applied_[value]; }
   PairMaskCache& pair_masks() { return pair_masks_; }
@@ -88,6 +93,7 @@ class Context {
   std::map<int, std::vector<std::pair<Samples, int>>> applied_;
   PairMaskCache pair_masks_;
   int64_t numbers_left_ = int64_t{1} << 21;
+  int64_t distances_left_ = int64_t{1} << 26;
   SequenceFacts facts_;
 };
 

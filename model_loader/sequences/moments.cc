@@ -16,7 +16,7 @@ namespace {
 using Stage = Moment::Stage;
 
 bool SameTokens(const Moment& a, const Moment& b) {
-  return a.tokens.value == b.tokens.value && a.tokens.view == b.tokens.view;
+  return a.tokens.value == b.tokens.value && a.tokens.view == b.tokens.view && a.centred == b.centred;
 }
 
 Moment At(Moment moment, Stage stage) {

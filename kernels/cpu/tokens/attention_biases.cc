@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/tokens/attention_work.h"
-
 namespace swizzle::cpu {
 
 AttentionBiases::AttentionBiases(const DenseMatrix& biases, const Attention& attention)
@@ -19,7 +17,7 @@ AttentionBiases::AttentionBiases(const DenseMatrix& biases, const Attention& att
       // Distances are counted from the key on here; of pairs the queries become neighbours.
       const int64_t length = attention.length;
       const int64_t at = length == 0 ? columns_ - 1 - column : column % length * length + column / length;
-      to[at] = from[column] * kLog2E;
+      to[at] = BiasInLog2(from[column]);
     }
   }
 }
@@ -30,7 +28,7 @@ void AttentionBiases::Fill(int64_t head, int64_t key, int64_t first_query, int64
   const int64_t below = std::clamp<int64_t>(-first, 0, queries);
   const int64_t inside = std::clamp<int64_t>(columns_ - first, below, queries);
   std::fill(to, to + below, row[0]);
-  std::copy(row + first + below, row + first + inside, to + below);
+  if (inside > below) std::copy(row + first + below, row + first + inside, to + below);
   std::fill(to + inside, to + queries, row[columns_ - 1]);
 }
 

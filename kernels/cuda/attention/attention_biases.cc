@@ -7,12 +7,11 @@ namespace swizzle::cuda {
 
 StatusOr<std::unique_ptr<PackedWeight>> DeviceAttentionBiases::Make(const DenseMatrix& biases,
                                                                     const Attention& attention) {
-  constexpr float kLog2E = 1.44269504f;
   auto device = std::make_unique<DeviceAttentionBiases>();
   device->places_ = PairPlacesOf(attention);
   device->distances_ = DistancesAttended(biases, attention);
   std::vector<float> scaled(biases.values.size());
-  std::ranges::transform(biases.values, scaled.begin(), [](float bias) { return bias * kLog2E; });
+  std::ranges::transform(biases.values, scaled.begin(), BiasInLog2);
   SWIZZLE_ASSIGN_OR_RETURN(device->biases_, DeviceArray<float>::Upload(scaled));
   return device;
 }

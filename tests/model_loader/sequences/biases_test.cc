@@ -201,6 +201,24 @@ TEST(BiasesTest, ConstantsOfEveryPair) {
   EXPECT_FALSE(Lowered(Attend(other.Node("Add", {"s", "m"}, {"t"}))).ok()) << "of three heads";
 }
 
+// A bias that masked keys have at some distances only is no mask, nor is a transposed triangle one of keys.
+TEST(BiasesTest, WhatLooksLikeAMaskIsRefused) {
+  OnnxBuilder builder = Scores().Node("Greater", {"j", "i"}, {"ahead"});
+  builder.Node("Cast", {"ahead"}, {"a"}, {{"to", int64_t{1}}}).Int64Input("mask", {-1, -1}).Int64s("axes", {2}, {1, 2});
+  builder.Node("Unsqueeze", {"mask", "axes"}, {"wide"}).Node("Cast", {"wide"}, {"m"}, {{"to", int64_t{1}}});
+  builder.Floats("unit", {}, {1}).Node("Sub", {"unit", "m"}, {"out_of"}).Node("Mul", {"out_of", "low"}, {"added"});
+  builder.Node("Mul", {"a", "added"}, {"both"}).Node("Add", {"s", "both"}, {"t"});
+  EXPECT_THAT(Lowered(Attend(builder)).status(), IsError(StatusCode::kUnimplemented, "goes by their distance"));
+  OnnxBuilder turned = Scores().Node("Sub", {"j", "i"}, {"d"}).Node("Transpose", {"d"}, {"back"});
+  turned.Node("Trilu", {"back"}, {"lower"}, {{"upper", int64_t{0}}});
+  turned.Node("Cast", {"lower"}, {"f"}, {{"to", int64_t{1}}}).Node("Add", {"s", "f"}, {"t"});
+  EXPECT_THAT(Lowered(Attend(turned)).status(), IsError(StatusCode::kUnimplemented, "no mask of pairs of tokens"));
+  OnnxBuilder heads = Scores().Floats("table", {1, 3}, {1, 2, 3}).Node("Sub", {"j", "i"}, {"d"});
+  heads.Node("Mul", {"d", "zero"}, {"row"}).Node("Gather", {"table", "row"}, {"by_pair"});
+  heads.Node("Transpose", {"by_pair"}, {"bias"}, {{"perm", Ints{2, 0, 1}}}).Node("Add", {"s", "bias"}, {"t"});
+  EXPECT_FALSE(Lowered(Attend(heads)).ok()) << "of three heads";
+}
+
 // What is the same for all keys changes nothing.
 TEST(BiasesTest, BiasesThatAreAllAlikeAreNone) {
   OnnxBuilder builder =
