@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "kernels/format/dense.h"
 #include "kernels/operator/attributes.h"
@@ -28,7 +29,7 @@ struct PairPlaces {
 // Longer sequences and farther distances no attention has, so that counts of columns do not overflow.
 inline constexpr int64_t kMostPairLength = int64_t{1} << 15, kMostPairReach = int64_t{1} << 24;
 
-// Of kBiasedAttention.
+// The places of a kBiasedAttention's biases.
 inline PairPlaces PairPlacesOf(const Attention& attention) {
   if (attention.length > 0) return {attention.length, 0, attention.length * attention.length - 1};
   return {-1, attention.reach, 2 * attention.reach};
@@ -43,11 +44,11 @@ struct DistanceRange {
 
 // A bias in units of log(2), in which kernels keep scores: what is finite stays so.
 inline float BiasInLog2(float bias) {
-  constexpr float kLog2E = 1.44269504f, kLowest = std::numeric_limits<float>::lowest() / 2;
+  constexpr float kLog2E = std::numbers::log2e_v<float>, kLowest = std::numeric_limits<float>::lowest() / 2;
   return bias > kLowest || bias == -std::numeric_limits<float>::infinity() ? bias * kLog2E : kLowest * kLog2E;
 }
 
-// Of a valid weight of kBiasedAttention.
+// What heads attend to by a valid weight of kBiasedAttention.
 DistanceRange DistancesAttended(const DenseMatrix& biases, const Attention& attention);
 
 }  // namespace swizzle

@@ -20,20 +20,10 @@ constexpr int64_t kMostBiases = int64_t{1} << 26;  // of pairs, for all heads
 // Below it nothing is left of a key beside others.
 constexpr double kLeastExcluded = -1e3;
 
-bool Repeats(const Axes& dim) {
-  return std::ranges::all_of(dim, [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; });
-}
-
 // Whether what is added has for each of the scores the number of its sequence, head, query and key.
 bool GoesWith(const View& added, const View& scores) {
   const auto view = Expanded(added, scores.shape());
-  if (!view || view->rank() != scores.rank()) return false;
-  const auto fits = [](const Axes& x, const Axes& y) {
-    return Repeats(x) || std::ranges::equal(x, y, [](const Axis& a, const Axis& b) {
-             return a.size == b.size && (a.kind == b.kind || a.kind == AxisKind::kRepeat);
-           });
-  };
-  return std::ranges::equal(view->dims, scores.dims, fits);
+  return view && std::ranges::equal(view->dims, scores.dims, GoesAlong);
 }
 
 // A constant's elements; nothing where its bytes went with its last reader.
@@ -45,11 +35,7 @@ std::optional<Elements> ElementsOf(Context& context, int constant) {
 
 // Whether its leading dimensions go through the heads in their order, one or as many as scores have.
 bool HasHeadsInOrder(const Distances& distances, int64_t heads) {
-  Axes leading;
-  for (size_t i = 0; i + 2 < distances.view.rank(); ++i) {
-    leading.insert(leading.end(), distances.view.dims[i].begin(), distances.view.dims[i].end());
-  }
-  const std::vector<int64_t> order = ChannelsOf(leading, 0);
+  const std::vector<int64_t> order = ChannelsOf(LeadingAxes(distances.view), 0);
   const int64_t own = distances.numbers->heads;
   if ((own != 1 && own != heads) || static_cast<int64_t>(order.size()) != own) return false;
   return std::ranges::is_sorted(order) && order.back() == own - 1;
@@ -80,7 +66,7 @@ std::optional<Distances> DistancesOfKeys(const TokenNumbers& mask) {
   return distances.view.Has(AxisKind::kLength) ? std::nullopt : std::optional(distances);
 }
 
-// Of the input: as it is, or made of a number, of one for each head, or of a mask of keys.
+// What the input is, or is made of: a number, one for each head, or a mask of keys.
 StatusOr<Distances> AsDistances(Context& context, size_t input) {
   if (const auto* distances = context.InputAs<Distances>(input)) return *distances;
   if (const auto* mask = context.InputAs<TokenNumbers>(input)) {
@@ -97,7 +83,7 @@ StatusOr<Distances> AsDistances(Context& context, size_t input) {
   return context.Refuse("it combines numbers by distance with what is neither a number nor a mask of keys");
 }
 
-// Of truth values and numbers that are added.
+// Masks scores as `distances` do, whose numbers are less where a key's mask is 0.
 StatusOr<Scores> WithMaskOf(Context& context, Scores scores, const Distances& distances) {
   const DistanceNumbers& numbers = *distances.numbers;
   double most = -std::numeric_limits<double>::infinity(), bias = 0.0;
@@ -127,24 +113,26 @@ SharedDistances KeptOf(const SharedDistances& distances) {
   if (distances->states == 1) return distances;
   auto kept = std::make_shared<DistanceNumbers>();
   kept->heads = distances->heads;
-  for (int64_t head = 0; head < kept->heads; ++head) {
-    const auto row = distances->Of(1, head);
-    kept->numbers.insert(kept->numbers.end(), row.begin(), row.end());
-  }
+  const auto half = static_cast<std::ptrdiff_t>(distances->numbers.size() / 2);
+  kept->numbers.assign(distances->numbers.begin() + half, distances->numbers.end());
   return kept;
 }
 
-// [heads, columns], where what excludes a key becomes -infinity, unless that would leave a query without keys: those at
-// `own` are each query's own.
-void Exclude(std::vector<float>& biases, size_t columns, const auto& is_own) {
-  for (size_t row = 0; row < biases.size(); row += columns) {
-    for (size_t i = 0; i < columns; ++i) {
-      if (is_own(i) && !(biases[row + i] > kLeastExcluded)) return;
+// Whether at(head, query, key) is the same for all pairs of as far places.
+bool GoByDistance(int64_t heads, int64_t length, const auto& at) {
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t query = 1; query < length; ++query) {
+      for (int64_t key = 1; key < length; ++key) {
+        if (at(head, query, key) != at(head, query - 1, key - 1)) return false;
+      }
     }
   }
-  for (float& bias : biases) {
-    if (bias <= kExcludedScore) bias = -std::numeric_limits<float>::infinity();
-  }
+  return true;
+}
+
+// The number of one of the pairs that are so far apart.
+auto AtDistance(int64_t head, int64_t distance, const auto& at) {
+  return at(head, std::max<int64_t>(-distance, 0), std::max<int64_t>(distance, 0));
 }
 
 // Biases of pairs [heads][length][length] by distance, where they go by it alone: far fewer are read then, and tokens
@@ -154,32 +142,32 @@ std::optional<Emitter::BiasTable> ByDistance(const std::vector<float>& pairs, in
     return pairs[static_cast<size_t>((head * length + query) * length + key)];
   };
   const int64_t heads = static_cast<int64_t>(pairs.size()) / (length * length);
-  for (int64_t head = 0; head < heads; ++head) {
-    for (int64_t query = 1; query < length; ++query) {
-      for (int64_t key = 1; key < length; ++key) {
-        if (at(head, query, key) != at(head, query - 1, key - 1)) return std::nullopt;
-      }
-    }
-  }
+  if (!GoByDistance(heads, length, at)) return std::nullopt;
   Emitter::BiasTable table{{}, 0, length - 1};
   for (int64_t head = 0; head < heads; ++head) {
     for (int64_t distance = 1 - length; distance < length; ++distance) {
-      table.biases.push_back(at(head, std::max<int64_t>(-distance, 0), std::max<int64_t>(distance, 0)));
+      table.biases.push_back(AtDistance(head, distance, at));
     }
   }
   return table;
 }
 
+// What excludes a key becomes -infinity, unless that would leave a query without keys: each keeps its own.
+void Exclude(Emitter::BiasTable& table, size_t columns) {
+  for (size_t i = 0; i < table.biases.size(); ++i) {
+    const auto column = static_cast<int64_t>(i % columns);
+    const bool is_own = table.length > 0 ? column % (table.length + 1) == 0 : column == table.reach;
+    if (is_own && !(table.biases[i] > kLeastExcluded)) return;
+  }
+  for (float& bias : table.biases) {
+    if (bias <= kExcludedScore) bias = -std::numeric_limits<float>::infinity();
+  }
+}
+
 // Excludes keys, and gives the canonical operator, which is plain attention where all biases are alike.
 int EmitBiased(Context& context, const Scores& scores, int values, Emitter::BiasTable table) {
   const auto scale = static_cast<float>(scores.scale);
-  const auto columns = table.biases.size() / static_cast<size_t>(scores.heads);
-  const auto own = static_cast<size_t>(table.reach);
-  if (table.length > 0) {
-    Exclude(table.biases, columns, [&](size_t i) { return i % static_cast<size_t>(table.length + 1) == 0; });
-  } else {
-    Exclude(table.biases, columns, [&](size_t i) { return i == own; });
-  }
+  Exclude(table, table.biases.size() / static_cast<size_t>(scores.heads));
   const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
   if (same && std::isfinite(table.biases[0])) {
     return context.out().Attention(scores.queries, scores.keys, values, scores.heads, scale);
@@ -225,7 +213,8 @@ std::optional<Distances> DistancesOfPositions(Context& context, const Positions&
     const double y = static_cast<double>(b.offset) + (*at_a > *at_b ? 0.0 : place);
     return Rounded((*function)(std::array{x, y}), dtype);
   };
-  return Distances{dtype, DistancesOf(number), kNoValue, *view};
+  Distances distances{dtype, DistancesOf(number), kNoValue, *view};
+  return context.TakeDistances(distances.numbers) ? std::optional(std::move(distances)) : std::nullopt;
 }
 
 StatusOr<Form> CombineDistances(Context& context) {
@@ -284,7 +273,7 @@ StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool uppe
   const bool square = rank >= 2 && !length.empty() && SizeOf(distances.view.dims[rank - 1]) == SizeOf(length) &&
                       SizeOf(distances.view.dims[rank - 2]) == SizeOf(length);
   const auto may_be = [&](size_t i, AxisKind kind) {
-    return Repeats(distances.view.dims[i]) || distances.view.Is(i, kind);
+    return IsRepeated(distances.view.dims[i]) || distances.view.Is(i, kind);
   };
   if (!square || !may_be(rank - 2, AxisKind::kLength) || !may_be(rank - 1, AxisKind::kKeys)) {
     return context.Refuse("its input is no mask of pairs of tokens");
@@ -295,6 +284,7 @@ StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool uppe
       DistancesOf([&](int64_t distance) { return (upper ? distance >= diagonal : distance <= diagonal) ? 1.0 : 0.0; });
   const PointFunction keep = [](std::span<const double> x) { return x[1] != 0.0 ? x[0] : 0.0; };
   distances.numbers = DistancesApplied(keep, distances.dtype, std::array{distances.numbers, inside});
+  if (!context.TakeDistances(distances.numbers)) return context.Refuse("numbers by distance take too much to compute");
   return distances;
 }
 
@@ -315,19 +305,13 @@ std::optional<Distances> DistancesOfTable(Context& context, const Known& known) 
     const Scalar& scalar = table->scalars[static_cast<size_t>((head * length + query) * length + key)];
     return IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole);
   };
-  const auto by_distance = [&](int64_t head, int64_t distance) {
-    const int64_t near = std::clamp(distance, 1 - length, length - 1);
-    return number(head, std::max<int64_t>(-near, 0), std::max<int64_t>(near, 0));
-  };
+  if (!GoByDistance(heads, length, number)) return std::nullopt;
   auto numbers = std::make_shared<DistanceNumbers>();
   numbers->heads = heads;
   for (int64_t head = 0; head < heads; ++head) {
-    for (int64_t query = 1; query < length; ++query) {
-      for (int64_t key = 1; key < length; ++key) {
-        if (number(head, query, key) != number(head, query - 1, key - 1)) return std::nullopt;
-      }
+    for (const int64_t distance : SampledDistances()) {
+      numbers->numbers.push_back(AtDistance(head, std::clamp(distance, 1 - length, length - 1), number));
     }
-    for (const int64_t distance : SampledDistances()) numbers->numbers.push_back(by_distance(head, distance));
   }
   Distances distances{known.dtype, std::move(numbers), kNoValue, {}};
   if (!context.TakeDistances(distances.numbers)) return std::nullopt;
@@ -353,6 +337,7 @@ StatusOr<Scores> WithDistances(Context& context, Scores scores, const Distances&
     added = DistancesApplied(sum, DType::kFloat32, std::array{scores.biases, added});
     if (added == nullptr) return context.Refuse("its biases are of different numbers of heads");
   }
+  if (!context.TakeDistances(added)) return context.Refuse("numbers by distance take too much to compute");
   scores.biases = std::move(added);
   return scores;
 }
@@ -394,16 +379,18 @@ StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, d
   return scores;
 }
 
-void ScaleBiases(Scores& scores, double factor) {
+Status ScaleBiases(Context& context, Scores& scores, double factor) {
   if (scores.biases != nullptr) {
     const PointFunction scaled = [factor](std::span<const double> x) { return x[0] * factor; };
     scores.biases = DistancesApplied(scaled, DType::kFloat32, std::array{scores.biases});
+    if (!context.TakeDistances(scores.biases)) return context.Refuse("numbers by distance take too much to compute");
   }
   if (scores.pair_biases != nullptr) {
     std::vector<float> scaled = *scores.pair_biases;
     for (float& bias : scaled) bias *= static_cast<float>(factor);
     scores.pair_biases = std::make_shared<const std::vector<float>>(std::move(scaled));
   }
+  return {};
 }
 
 StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int values) {

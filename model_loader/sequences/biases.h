@@ -12,23 +12,23 @@ namespace swizzle::sequences {
 // What an element-wise operator makes of positions of queries and of positions of keys, where that goes by their
 // distance alone; nothing otherwise.
 std::optional<Distances> DistancesOfPositions(Context& context, const Positions& a, const Positions& b);
-// An element-wise operator.
+// What an element-wise operator makes of numbers by distance.
 StatusOr<Form> CombineDistances(Context& context);
-// Of a table [numbers, heads], of which `distances` names a row each.
+// What a table [numbers, heads] holds, of which `distances` names a row each.
 StatusOr<Form> GatherByDistance(Context& context, const Distances& distances);
-// Of Trilu, in sequences of any length.
+// What Trilu leaves, in sequences of any length.
 StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool upper);
-// Of a constant [.., 1 or heads, N, N] whose numbers go by distance, for sequences of at most N tokens; nothing if it
-// is none.
+// What a constant [.., 1 or heads, N, N] holds, whose numbers go by distance, for sequences of at most N tokens;
+// nothing if it is none.
 std::optional<Distances> DistancesOfTable(Context& context, const Known& known);
 
-// Scores that numbers are added to, or, where `use` says so, that truth values leave.
+// Adds numbers to scores; or excludes keys by adding `fill` where the condition is not `keeps`.
 StatusOr<Scores> WithDistances(Context& context, Scores scores, const Distances& distances);
 StatusOr<Scores> WhereDistances(Context& context, Scores scores, Distances condition, bool keeps, double fill);
-// Scores that input `input`, a constant [.., 1 or heads, length, length], is added to.
+// Adds input `input`, a constant [.., 1 or heads, length, length], to scores.
 StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, double sign);
-// Of scores that are multiplied by `factor`.
-void ScaleBiases(Scores& scores, double factor);
+// Multiplies what was added to scores.
+Status ScaleBiases(Context& context, Scores& scores, double factor);
 // The canonical operator of attention whose scores have biases.
 StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int values);
 

@@ -15,10 +15,10 @@
 
 namespace swizzle {
 
-// All up to this one are sampled, on both sides.
+// Every distance up to this one is sampled, on both sides.
 inline constexpr int64_t kNearDistance = int64_t{1} << 13;
 
-// Ascending, as many below 0 as above.
+// They ascend, and as many are below 0 as above.
 std::span<const int64_t> SampledDistances();
 
 // Immutable. [state][head][sampled distance]; of two states, the first is of keys whose mask is 0, the other of keys
@@ -28,7 +28,7 @@ struct DistanceNumbers {
   int64_t heads = 1;
   std::vector<double> numbers;
 
-  // Where there is one state or one head, it is that of all.
+  // A single state or head is that of all.
   std::span<const double> Of(int64_t state, int64_t head) const;
 };
 using SharedDistances = std::shared_ptr<const DistanceNumbers>;
@@ -44,7 +44,7 @@ SharedDistances DistancesApplied(const PointFunction& function, DType dtype, std
 // samples do not show that, and no sequence is of at most `longest` tokens (0: of any length) that are near.
 std::optional<int64_t> ReachOf(const DistanceNumbers& distances, int64_t longest);
 
-// Of a state, [heads][2 * reach + 1]. REQUIRES: reach <= kNearDistance.
+// A state's biases, [heads][2 * reach + 1]. REQUIRES: reach <= kNearDistance.
 std::vector<float> BiasesWithin(const DistanceNumbers& distances, int64_t state, int64_t heads, int64_t reach);
 
 }  // namespace swizzle

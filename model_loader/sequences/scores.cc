@@ -14,13 +14,6 @@ namespace {
 
 using Stage = Scores::Stage;
 
-// The axes of all dimensions but the last two.
-Axes LeadingAxes(const View& view) {
-  Axes axes;
-  for (size_t i = 0; i + 2 < view.rank(); ++i) axes.insert(axes.end(), view.dims[i].begin(), view.dims[i].end());
-  return axes;
-}
-
 // Whether two activations are split into sequences and heads alike.
 bool AlikeInHeads(const View& a, const View& b) {
   const auto same = [](const Axis& x, const Axis& y) { return x.kind == y.kind && x.size == y.size; };
@@ -34,14 +27,6 @@ Axes With(Axes axes, const Axes& more) {
 }
 
 int64_t CountChannels(const Axes& axes) { return static_cast<int64_t>(ChannelsOf(axes, 0).size()); }
-
-// Whether a mask's dimension goes with that of scores: along the same axes, or the same for all of it.
-bool FitsScores(const Axes& mask, const Axes& scores) {
-  const auto repeats = [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; };
-  if (std::all_of(mask.begin(), mask.end(), repeats)) return true;
-  const auto fits = [&](const Axis& x, const Axis& y) { return x.size == y.size && (repeats(x) || x.kind == y.kind); };
-  return std::equal(mask.begin(), mask.end(), scores.begin(), scores.end(), fits);
-}
 
 // The matrix of tokens whose channels are these, and what it is still to be multiplied by.
 StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens, const Axes& channels) {
@@ -173,7 +158,7 @@ StatusOr<Form> MaskScores(Context& context, Scores scores, const TokenNumbers& m
   if (scores.mask != kNoValue) return context.Refuse("scores are masked twice");
   const auto view = Expanded(mask.view, scores.view.shape());
   bool fits = view && view->rank() == scores.view.rank();
-  for (size_t i = 0; fits && i + 1 < view->rank(); ++i) fits = FitsScores(view->dims[i], scores.view.dims[i]);
+  for (size_t i = 0; fits && i + 1 < view->rank(); ++i) fits = GoesAlong(view->dims[i], scores.view.dims[i]);
   if (!fits || !view->Is(view->rank() - 1, AxisKind::kLength)) {
     return context.Refuse("its mask of shape ", Text(mask.view.shape()), " is not one of keys alone");
   }
@@ -219,7 +204,7 @@ StatusOr<Form> CombineScores(Context& context) {
   scores.scale *= factor;
   scores.masked_bias *= factor;
   if (scores.pattern != nullptr) scores.scale_after_mask *= factor;
-  ScaleBiases(scores, factor);
+  SWIZZLE_RETURN_IF_ERROR(ScaleBiases(context, scores, factor));
   return scores;
 }
 

@@ -118,17 +118,31 @@ std::optional<View> Expanded(const View& view, const Wholes& shape) {
   return expanded;
 }
 
+bool IsRepeated(const Axes& dimension) {
+  return std::ranges::all_of(dimension, [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; });
+}
+
+bool GoesAlong(const Axes& added, const Axes& scores) {
+  const auto fits = [](const Axis& x, const Axis& y) {
+    return x.size == y.size && (x.kind == AxisKind::kRepeat || x.kind == y.kind);
+  };
+  return IsRepeated(added) || std::ranges::equal(added, scores, fits);
+}
+
+Axes LeadingAxes(const View& view) {
+  Axes axes;
+  for (size_t i = 0; i + 2 < view.rank(); ++i) axes.insert(axes.end(), view.dims[i].begin(), view.dims[i].end());
+  return axes;
+}
+
 std::optional<View> Broadcast(const View& a, const View& b) {
   const auto shape = Broadcast(a.shape(), b.shape());
   if (!shape) return std::nullopt;
   View result = *Expanded(a, *shape);
   const View other = *Expanded(b, *shape);
-  const auto repeats = [](const Axes& dim) {
-    return std::all_of(dim.begin(), dim.end(), [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; });
-  };
   for (size_t i = 0; i < result.rank(); ++i) {
-    if (result.dims[i] == other.dims[i] || repeats(other.dims[i])) continue;
-    if (!repeats(result.dims[i])) return std::nullopt;
+    if (result.dims[i] == other.dims[i] || IsRepeated(other.dims[i])) continue;
+    if (!IsRepeated(result.dims[i])) return std::nullopt;
     result.dims[i] = other.dims[i];
   }
   return result;

@@ -55,6 +55,15 @@ Axes ChannelAxis(int64_t channels);
 
 bool IsOfChannels(const Axes& dimension);
 
+// Whether it is the same all along.
+bool IsRepeated(const Axes& dimension);
+
+// Whether a dimension of what is added to scores goes with theirs: along the same axes, or the same all along.
+bool GoesAlong(const Axes& added, const Axes& scores);
+
+// The axes of all dimensions but the last two.
+Axes LeadingAxes(const View& view);
+
 // One number, the same all along.
 View RepeatedView(const Wholes& shape);
 

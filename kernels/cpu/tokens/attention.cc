@@ -156,7 +156,7 @@ const float* QueriesInPlace(const AttentionCall& call, const QueryBlock& block, 
   return call.queries + run.offset + block.head * call.sizes.head_channels * width;
 }
 
-// Those of its sequence that a query of the block attends to, by their distance.
+// The keys of its sequence that lie near enough for a query of the block.
 Keys KeysInReach(const AttentionCall& call, const QueryBlock& block) {
   Keys keys{block.first_key, block.last_key, nullptr};
   if (call.biases == nullptr) return keys;

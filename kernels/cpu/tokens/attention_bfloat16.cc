@@ -70,6 +70,7 @@ namespace {
 constexpr int kMaxRows = 6, kMaxVectors = 4;
 static_assert(kMaxVectors * kLanes == kQueryBlock && kMaxRows % 2 == 0 && kKeyBlock % 2 == 0);
 constexpr float kLeast = std::numeric_limits<float>::lowest();
+constexpr float kLog2E = 1.44269504f;
 // How far scores may lie above their reference before that is raised, in units of log(2).
 constexpr float kSlack = 16.0f;
 

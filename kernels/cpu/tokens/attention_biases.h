@@ -13,7 +13,7 @@ namespace swizzle::cpu {
 
 class AttentionBiases final : public PackedWeight {
  public:
-  // Of a valid weight of a layer with these attributes.
+  // `biases` is a valid weight of a layer with these attributes.
   AttentionBiases(const DenseMatrix& biases, const Attention& attention);
 
   // to[i] = the head's bias of `key` to query first_query + i, in units of log(2), for i < queries; places are those in
@@ -24,7 +24,8 @@ class AttentionBiases final : public PackedWeight {
   size_t bytes() const override { return biases_.size() * sizeof(float); }
 
  private:
-  // Column clamp(query + key * key_stride_ + offset_, 0, columns_ - 1) of a head's row: queries are neighbours.
+  // A query's bias stands in column clamp(query + key * key_stride_ + offset_, 0, columns_ - 1) of a head's row: those
+  // of queries are neighbours.
   int64_t key_stride_, offset_, columns_;
   DistanceRange distances_;
   std::vector<float> biases_;

@@ -14,8 +14,6 @@ namespace swizzle::cpu {
 // the output.
 inline constexpr int64_t kQueryBlock = 64;
 inline constexpr int64_t kKeyBlock = 128;
-// Scores are kept in units of log(2), so that their exponentials are powers of two.
-inline constexpr float kLog2E = 1.44269504f;
 
 // Some queries of one sequence and head, in tokens of the batch.
 struct QueryBlock {

@@ -13,7 +13,7 @@ namespace swizzle::cuda {
 // Immutable. Lives on the device that was current when it was made.
 class DeviceAttentionBiases final : public PackedWeight {
  public:
-  // Of a valid weight of a layer with these attributes.
+  // `biases` is a valid weight of a layer with these attributes.
   static StatusOr<std::unique_ptr<PackedWeight>> Make(const DenseMatrix& biases, const Attention& attention);
 
   // [heads][places().count()], in units of log(2).

@@ -23,7 +23,7 @@ struct PairBiases {
   int query_stride = 0, offset = 0, last = 0;
   int least = INT_MIN / 2, greatest = INT_MAX / 2;  // distances at which any head attends
 
-  // Of a query and a key, by their places in the sequence.
+  // `query` and `key` are places in the sequence.
   __device__ float At(int head, int query, int key) const {
     return data[int64_t{head} * (last + 1) + min(max(key + query * query_stride + offset, 0), last)];
   }

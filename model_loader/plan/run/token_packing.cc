@@ -11,16 +11,18 @@ bool IsMasked(const std::optional<TensorView>& mask, int64_t i) { return mask &&
 template <typename Visit>
 void ForEachComputed(const PackingRules& rules, int64_t length, const std::optional<TensorView>& mask, int64_t first,
                      const Visit& visit) {
-  const auto is_kept = [&](int64_t position) {
-    return !IsMasked(mask, first + position) || !rules.skips_masked || (rules.keeps_first && position == 0) ||
+  const auto is_kept = [&](int64_t position, bool masked) {
+    return !masked || !rules.skips_masked || (rules.keeps_first && position == 0) ||
            (rules.keeps_last && position + 1 == length);
   };
+  const auto leaves_out = [&](int64_t position) { return !is_kept(position, IsMasked(mask, first + position)); };
   int64_t begin = 0, end = length;
-  while (begin + 1 < length && !is_kept(begin)) ++begin;
-  while (end - 1 > begin && !is_kept(end - 1)) --end;
+  while (begin + 1 < length && leaves_out(begin)) ++begin;
+  while (end - 1 > begin && leaves_out(end - 1)) --end;
+  const bool keeps_all = rules.keeps_between || end - begin == 1;  // where all are masked, the last is left
   for (int64_t position = begin; position < end; ++position) {
-    const bool only = end - begin == 1;  // where all are masked, the last
-    if (only || rules.keeps_between || is_kept(position)) visit(position, IsMasked(mask, first + position));
+    const bool masked = IsMasked(mask, first + position);
+    if (keeps_all || is_kept(position, masked)) visit(position, masked);
   }
 }
 
