@@ -21,7 +21,6 @@ struct Batch {
   BatchReason reason = BatchReason::kIdle;
   int64_t rows = 0;              // of requests that were taken
   int64_t work = 0;              // of these rows (QueueLoad)
-  int64_t rest = 0;              // of the rows after them
   absl::Duration busy;           // how long it ran
   BatchTimes times;              // the session's
   std::vector<Result> results;   // of requests, same order

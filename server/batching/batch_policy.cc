@@ -101,21 +101,16 @@ class LiveQueue {
   }
 
  private:
-  bool IsTakenInParts(const Queued& request) const {
-    return limits_.max_rows > 0 && limits_.part_tokens > 0 && request.tokens > limits_.part_tokens &&
-           request.row_tokens.size() > 1;
-  }
-
   bool IsSorted() const {
     return std::ranges::is_sorted(queue_, {}, &Queued::turn) &&
-           std::ranges::none_of(queue_, [this](const Queued& request) { return IsTakenInParts(request); });
+           std::ranges::none_of(queue_, [this](const Queued& request) { return IsTakenInParts(limits_, request); });
   }
 
   // As many as a batch may take.
   void AddParts(Part whole, size_t lane) {
     const Queued& request = *whole.request;
     whole.lane = lane;
-    if (!IsTakenInParts(request)) return parts_.push_back(whole);
+    if (!IsTakenInParts(limits_, request)) return parts_.push_back(whole);
     int64_t before = 0;  // tokens
     for (size_t row = 0; row < request.row_tokens.size() && before < limits_.max_tokens;) {
       Part part{whole.place, &request, 0, 0, lane, request.turn + before};
@@ -224,6 +219,11 @@ void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decis
 }
 
 }  // namespace
+
+bool IsTakenInParts(const Limits& limits, const Queued& request) {
+  return limits.max_rows > 0 && limits.part_tokens > 0 && request.tokens > limits.part_tokens &&
+         request.row_tokens.size() > 1;
+}
 
 Limits LimitsOf(const ModelSpec& spec) {
   Limits limits;

@@ -58,6 +58,9 @@ struct Limits {
   size_t lanes = 1;                                 // 1: neither levels nor lateness count
 };
 
+// Whether a batch may take some of a request's rows, and leave the others for later ones.
+bool IsTakenInParts(const Limits& limits, const Queued& request);
+
 // Of a lane, in a row.
 inline constexpr int kMostPassed = 9;
 

@@ -17,7 +17,7 @@ BatcherImpl::BatcherImpl(std::shared_ptr<Model> model, std::vector<std::unique_p
       metrics_(OrNone(metrics)),
       threads_(std::move(threads)),
       limits_(LimitsOf(model_->spec())),
-      queue_(limits_.part_tokens) {
+      queue_(limits_) {
   const int executors = static_cast<int>(sessions_.size());
   for (int i = executors - 1; i >= 0; --i) free_.push_back(&shifts_.emplace_back(*this, i));
   threads_->Expect(executors);
@@ -95,7 +95,7 @@ Status BatcherImpl::Admit(const Queued& request) const {
     return service_time_.Of(work, bounds_.batch_work) / bounds_.executors;
   };
   const ExpectedWait expected = {.before = takes(queue_.WorkBefore(request) + running_),
-                                 .all = takes(waiting.work + running_ + rests_)};
+                                 .all = takes(waiting.work + running_)};
   std::optional<Refusal> refusal = RefuseLevel(bounds_, request.level, queue_.LoadAt(request.level));
   if (!refusal) {
     refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection, request.level), request, expected,

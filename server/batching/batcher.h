@@ -35,15 +35,16 @@ class Batcher {
   virtual Status CheckRoom(uint64_t connection, Instant deadline) const = 0;
 
   // Queues a request and returns its ticket. RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when draining;
-  // `done` then never runs. A deadline that passes while queued (the request's, or its level's default timeout after
-  // Submit if that is earlier) ends in DEADLINE_EXCEEDED, or lets the request go behind others where the level's policy
-  // says so.
-  // Where the only executor has nothing to do, its batches are short, and its session says so (Session::RunsAtOnce),
-  // the calling thread runs what is queued itself, for a moment, and calls `done` of those requests. REQUIRES: rows >=
-  // 1, and at most max_batch_size where that is not 0; a level that the model has.
+  // `done` then never runs. A deadline that passes while queued (the request's, or, until rows of it are taken, its
+  // level's default timeout after Submit if that is earlier) ends in DEADLINE_EXCEEDED, or lets the request go behind
+  // others where the level's policy says so. Where the only executor has nothing to do, its batches are short, and its
+  // session says so (Session::RunsAtOnce), the calling thread runs what is queued itself, for a moment, and calls
+  // `done` of those requests. REQUIRES: rows >= 1, and at most max_batch_size where that is not 0; a level that the
+  // model has.
   virtual StatusOr<Ticket> Submit(Request request, Done done) = 0;
 
-  // Ends a request that is still queued with CANCELLED; one that is running, or over, is left alone.
+  // Ends a request that is still queued with CANCELLED, and one that runs in parts after the part that runs; another
+  // that is running, or over, is left alone.
   virtual void Cancel(Ticket ticket) = 0;
 
   // No new requests; returns when everything queued and running has ended, `done` included. Meanwhile calls `progress`

@@ -96,7 +96,9 @@ class BatcherImpl final : public Batcher {
   const QueueBounds bounds_;
   // Made before they are needed, which may be when memory is out.
   const Status late_ = absl::DeadlineExceededError("the request's deadline passed while it was queued");
-  const Status cancelled_ = absl::CancelledError("the request was cancelled while it was queued");
+  const Status cancelled_ = absl::CancelledError("the request was cancelled before all of it had run");
+  const Status no_memory_ =
+      absl::ResourceExhaustedError("there was no memory to go on with the request; try again later");
   Clock& clock_;
   ModelMetrics& metrics_;
   const std::shared_ptr<ExecutorThreads> threads_;
@@ -111,9 +113,8 @@ class BatcherImpl final : public Batcher {
   std::vector<int> passed_ ABSL_GUARDED_BY(mutex_);  // the last Decision's
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;                 // requests submitted and not yet ended
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;             // work of batches that run, ...
-  int64_t rests_ ABSL_GUARDED_BY(mutex_) = 0;               // ... and of the rows that requests in them have beside
-  std::vector<Pending*> in_parts_ ABSL_GUARDED_BY(mutex_);  // those that have such rows
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;             // work of batches that run
+  std::vector<Pending*> in_parts_ ABSL_GUARDED_BY(mutex_);  // requests in them that have more rows
   ServiceTime service_time_ ABSL_GUARDED_BY(mutex_);
   ServiceTime short_time_ ABSL_GUARDED_BY(mutex_);    // the same, but a batch that was held up counts little
   std::vector<Shift*> free_ ABSL_GUARDED_BY(mutex_);  // executors without a thread; while there are any, or ...

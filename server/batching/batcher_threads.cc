@@ -52,7 +52,6 @@ void BatcherImpl::RunBatch(Shift& shift) {
   {
     MutexLock lock(mutex_);
     running_ -= batch.work;
-    rests_ -= batch.rest;
     if (status.ok() && batch.times.first_of_shape) {
       service_time_.RecordFirst(batch.full(), batch.work, bounds_.batch_work, batch.busy);
     } else if (status.ok()) {
@@ -64,7 +63,16 @@ void BatcherImpl::RunBatch(Shift& shift) {
     ReturnRests(batch);
     Forget(ended);
   }
-  if (!batch.requests.empty()) Fail(std::move(batch.requests), cancelled_, Rejection::kCancelled);
+  for (std::unique_ptr<Pending>& pending : batch.requests) {
+    if (pending->cancelled) {
+      FailOne(std::move(pending), cancelled_, Rejection::kCancelled);
+    } else {
+      FailOne(std::move(pending), no_memory_, Rejection::kQueueFull);
+    }
+  }
+  if (batch.requests.empty()) return;
+  const MutexLock lock(mutex_);
+  Forget(batch.requests.size());
 }
 
 // Requests of which there is more to run go to the queue. In the batch stays what was cancelled meanwhile, or finds no
@@ -78,6 +86,7 @@ void BatcherImpl::ReturnRests(Batch& batch) {
     } catch (...) {
       CaughtStatus("go on with a request").IgnoreError();
     }
+    if (pending != nullptr) queue_.Lose(*pending);
   }
   std::erase(batch.requests, nullptr);
   QueueChanged();
@@ -202,16 +211,14 @@ Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
     in_parts_.reserve(in_parts_.size() + decision.take.size());
     queue_.Take(decision.take, decision.rows, batch.requests);
     passed_ = std::move(decision.passed);
-    batch.work = batch.rest = 0;
+    batch.work = 0;
     for (const std::unique_ptr<Pending>& pending : batch.requests) {
       batch.work += pending->work_taken;
-      batch.rest += pending->work_left;
       if (pending->rows_left() > 0) in_parts_.push_back(pending.get());
     }
     batch.start = now;
     batch.reason = decision.reason;
     running_ += batch.work;
-    rests_ += batch.rest;
     limits_.hold_until = 0;
     return decision.wake;
   } catch (...) {
@@ -273,6 +280,7 @@ void BatcherImpl::EndAll(Batch& batch, const Status& status) {
       if (its.ok()) continue;
       const MutexLock lock(mutex_);
       std::erase(in_parts_, pending.get());
+      queue_.Lose(*pending);
     }
     if (its.ok()) {
       End(std::move(pending), std::move(batch.results[i]));

@@ -48,7 +48,12 @@ Queued SummaryOf(const Pending& pending) {
 }
 
 RequestQueue::FlowKey RequestQueue::FlowOf(const Queued& summary) const {
-  return {summary.connection, summary.level, summary.tokens > most_of_short_};
+  return {summary.connection, summary.level, summary.tokens > limits_.part_tokens};
+}
+
+RequestQueue::FlowKey RequestQueue::FlowAsTaken(const Pending& pending) const {
+  const Request& request = pending.request;
+  return {request.connection, request.level, pending.work_taken + pending.work_left > limits_.part_tokens};
 }
 
 int64_t RequestQueue::WorkBefore(const Queued& request) const {
@@ -57,8 +62,8 @@ int64_t RequestQueue::WorkBefore(const Queued& request) const {
   int64_t before = 0;
   for (const Queued& waiting : summaries_) {
     if (waiting.level > request.level || (waiting.level == request.level && waiting.turn > turn)) continue;
-    const bool in_parts = waiting.level == request.level && waiting.row_tokens.size() > 1;
-    before += in_parts ? std::min(waiting.work(), turn - waiting.turn + most_of_short_) : waiting.work();
+    const bool in_parts = waiting.level == request.level && IsTakenInParts(limits_, waiting);
+    before += in_parts ? std::min(waiting.work(), turn - waiting.turn + limits_.part_tokens) : waiting.work();
   }
   return before;
 }
@@ -88,7 +93,16 @@ void RequestQueue::Return(std::unique_ptr<Pending>& pending) {
   pending->request.deadline = pending->own_deadline;
   const auto place =
       std::ranges::lower_bound(requests_, pending->ticket, {}, [](const auto& its) { return its->ticket; });
-  Insert(static_cast<size_t>(place - requests_.begin()), SummaryOf(*pending), pending);
+  const Pending& its = *pending;
+  Insert(static_cast<size_t>(place - requests_.begin()), SummaryOf(its), pending);
+  --flows_.find(FlowAsTaken(its))->second.out;
+  DropIfIdle(FlowAsTaken(its));
+}
+
+void RequestQueue::Lose(const Pending& pending) {
+  const FlowKey key = FlowAsTaken(pending);
+  --flows_.find(key)->second.out;
+  DropIfIdle(key);
 }
 
 QueueLoad RequestQueue::LoadAt(int level) const {
@@ -115,12 +129,18 @@ QueueLoad RequestQueue::LoadOf(uint64_t connection, int level) const {
   return load;
 }
 
-void RequestQueue::Forget(const Queued& summary) {
+void RequestQueue::Forget(const Queued& summary, bool comes_back) {
   load_.Remove(summary);
   levels_[static_cast<size_t>(summary.level - 1)].Remove(summary);
-  const auto found = flows_.find(FlowOf(summary));
-  found->second.load.Remove(summary);
-  if (found->second.load.requests == 0) flows_.erase(found);
+  Flow& flow = flows_.find(FlowOf(summary))->second;
+  flow.load.Remove(summary);
+  if (comes_back) ++flow.out;
+  DropIfIdle(FlowOf(summary));
+}
+
+void RequestQueue::DropIfIdle(const FlowKey& key) {
+  const auto found = flows_.find(key);
+  if (found->second.load.requests == 0 && found->second.out == 0) flows_.erase(found);
 }
 
 void RequestQueue::Take(std::span<const size_t> indices, std::span<const int64_t> rows, PendingList& out) {
@@ -130,7 +150,7 @@ void RequestQueue::Take(std::span<const size_t> indices, std::span<const int64_t
   for (size_t i = kept; i < requests_.size(); ++i) {
     if (!indices.empty() && indices.front() == i) {
       const Queued& summary = summaries_[i];
-      Forget(summary);
+      Forget(summary, !rows.empty() && rows.front() < summary.rows);
       if (!rows.empty()) turn_ = std::max(turn_, summary.turn);
       TakeRowsOf(summary, rows.empty() ? summary.rows : rows.front(), *requests_[i]);
       out.push_back(std::move(requests_[i]));
@@ -151,7 +171,7 @@ std::unique_ptr<Pending> RequestQueue::TakeTicket(Ticket ticket) {
   if (found == requests_.end() || (*found)->ticket != ticket) return nullptr;
   std::unique_ptr<Pending> pending = std::move(*found);
   const auto summary = summaries_.begin() + (found - requests_.begin());
-  Forget(*summary);
+  Forget(*summary, false);
   summaries_.erase(summary);
   requests_.erase(found);
   return pending;

@@ -49,8 +49,8 @@ Queued SummaryOf(const Pending& pending);
 
 class RequestQueue {
  public:
-  // Requests of more work than `most_of_short` are long ones.
-  explicit RequestQueue(int64_t most_of_short = 0) : most_of_short_(most_of_short) {}
+  // `limits` say which requests are long ones: those that may be taken in parts.
+  explicit RequestQueue(const Limits& limits = {}) : limits_(limits) {}
 
   size_t size() const { return requests_.size(); }
   std::span<const Queued> summaries() const { return summaries_; }
@@ -68,6 +68,8 @@ class RequestQueue {
   void Push(std::unique_ptr<Pending>& pending);
   // One that was taken, with the rows that are left: to its place, and its turn among the others.
   void Return(std::unique_ptr<Pending>& pending);
+  // What was taken with rows left does not come back.
+  void Lose(const Pending& pending);
 
   // Those at `indices`, ascending, leave and are appended to `out`, to run with so many of the rows that are left, the
   // first ones; or, without `rows`, to end.
@@ -80,19 +82,22 @@ class RequestQueue {
  private:
   struct Flow {
     QueueLoad load;
-    int64_t end = 0;  // of the turns of its requests
+    int64_t out = 0;  // requests that were taken with rows left, and may come back
+    int64_t end = 0;  // of the turns of its requests, those that are out among them
   };
   using FlowKey = std::tuple<uint64_t, int, bool>;  // connection, level, whether they are long
 
   FlowKey FlowOf(const Queued& summary) const;
+  FlowKey FlowAsTaken(const Pending& pending) const;  // the one that it was in when rows of it were taken
   void Insert(size_t place, const Queued& summary, std::unique_ptr<Pending>& pending);
-  void Forget(const Queued& summary);
+  void Forget(const Queued& summary, bool comes_back);
+  void DropIfIdle(const FlowKey& key);
 
-  const int64_t most_of_short_;
+  const Limits limits_;
   int64_t turn_ = 0;
   QueueLoad load_;
   std::vector<QueueLoad> levels_;             // [level - 1], as far as there were any
-  absl::flat_hash_map<FlowKey, Flow> flows_;  // of those with requests here
+  absl::flat_hash_map<FlowKey, Flow> flows_;  // of those with requests here, or out
   std::vector<Queued> summaries_;             // of requests_, same order
   PendingList requests_;                      // tickets ascend
 };

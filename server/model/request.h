@@ -56,9 +56,9 @@ struct Request {
 struct Result {
   std::vector<std::string> outputs;       // one per ModelSpec::outputs, raw bytes
   std::vector<Shape> shapes;              // same order, batch dimension included
-  absl::Duration queue;                   // from Submit to the start of the batch
-  absl::Duration input, compute, output;  // of the batch it ran in
-  int64_t batch_rows = 0;                 // rows of that batch
+  absl::Duration queue;                   // from Submit to the start of its first batch
+  absl::Duration input, compute, output;  // of the batches it ran in, together
+  int64_t batch_rows = 0;                 // rows of the last of them
 };
 
 }  // namespace swizzle

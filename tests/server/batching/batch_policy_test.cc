@@ -191,8 +191,9 @@ TEST(TurnsTest, WhoseTurnIsFirstRunsFirst) {
 
 TEST(TurnsTest, EqualTurnsGoByArrival) {
   const std::vector<int64_t> row = {400};
-  const std::vector<Queued> queue = {Turning(7, row), Turning(7, row)};
-  EXPECT_THAT(Decide(queue, At(0), kInParts).take, ElementsAre(0));
+  std::vector<Queued> queue = {Turning(9, row)};
+  queue.insert(queue.end(), 40, Turning(7, row));  // so many that a sort that isn't stable moves them
+  EXPECT_THAT(Decide(queue, At(0), kInParts).take, ElementsAre(1));
 }
 
 TEST(TurnsTest, ALongRequestIsTakenInPartsOfWholeRows) {

@@ -135,7 +135,7 @@ TEST_P(PartsOfRequestsTest, ARequestThatHasBegunOutlivesTheTimeoutOfTheQueue) {
   ModelSpec spec = Spec();
   spec.queue_policy.default_timeout = absl::Milliseconds(5);
   Start(spec);
-  Outcome lasting, late;
+  Outcome lasting;
   model_->Block();
   Send(100, 5, 7, lasting);
   model_->AwaitStarted(1);

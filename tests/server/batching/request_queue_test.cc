@@ -111,6 +111,8 @@ std::unique_ptr<Pending> Sent(Ticket ticket, uint64_t connection, int64_t rows) 
   return pending;
 }
 
+const Limits kPartsOfTen = {.max_rows = 100, .max_tokens = 40, .part_tokens = 10};
+
 std::vector<int64_t> TurnsOf(const RequestQueue& queue) {
   std::vector<int64_t> turns;
   for (const Queued& summary : queue.summaries()) turns.push_back(summary.turn);
@@ -118,7 +120,7 @@ std::vector<int64_t> TurnsOf(const RequestQueue& queue) {
 }
 
 TEST(RequestQueueTest, TurnsGiveConnectionsEqualShares) {
-  RequestQueue queue(10);
+  RequestQueue queue(kPartsOfTen);
   Ticket ticket = 0;
   const auto push = [&](uint64_t connection, int64_t rows) {
     auto pending = Sent(++ticket, connection, rows);
@@ -138,7 +140,7 @@ TEST(RequestQueueTest, TurnsGiveConnectionsEqualShares) {
 }
 
 TEST(RequestQueueTest, WhatEndsUntakenTakesNoTurn) {
-  RequestQueue queue(10);
+  RequestQueue queue(kPartsOfTen);
   auto first = Sent(1, 7, 3), second = Sent(2, 7, 3), third = Sent(3, 8, 1);
   queue.Push(first);
   queue.Push(second);
@@ -149,7 +151,7 @@ TEST(RequestQueueTest, WhatEndsUntakenTakesNoTurn) {
 }
 
 TEST(RequestQueueTest, ARestReturnsToItsPlace) {
-  RequestQueue queue(10);
+  RequestQueue queue(kPartsOfTen);
   auto first = Sent(1, 7, 5), second = Sent(2, 8, 1);
   first->request.deadline = Instant() + absl::Seconds(1);
   first->own_deadline = Instant() + absl::Seconds(9);
@@ -178,8 +180,35 @@ TEST(RequestQueueTest, ARestReturnsToItsPlace) {
   EXPECT_THAT(Rest(queue), ElementsAre(2));
 }
 
+TEST(RequestQueueTest, WhatComesWhileAPartRunsGoesBehindTheRest) {
+  RequestQueue queue(kPartsOfTen);
+  auto first = Sent(1, 7, 5), second = Sent(2, 7, 5), third = Sent(3, 7, 5);
+  queue.Push(first);
+  PendingList out;
+  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{2}, out);
+  queue.Push(second);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(50));
+  queue.Return(out[0]);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(20, 50));
+  out.clear();
+  queue.Take(std::vector<size_t>{0, 1}, std::vector<int64_t>{1, 1}, out);
+  for (const auto& pending : out) queue.Lose(*pending);
+  queue.Push(third);
+  EXPECT_THAT(TurnsOf(queue), ElementsAre(50)) << "a flow of which nothing comes back has no place to keep";
+}
+
+TEST(RequestQueueTest, WhatRunsAloneCountsWhole) {
+  RequestQueue queue(Limits{.part_tokens = 10});
+  auto bulk = Sent(1, 7, 50);
+  queue.Push(bulk);
+  Queued query;
+  query.tokens = 10;
+  query.connection = 9;
+  EXPECT_EQ(queue.WorkBefore(query), 500);
+}
+
 TEST(RequestQueueTest, KnowsTheWorkBeforeARequest) {
-  RequestQueue queue(10);
+  RequestQueue queue(kPartsOfTen);
   auto bulk = Sent(1, 7, 50), other = Sent(2, 8, 1);
   queue.Push(bulk);
   queue.Push(other);
