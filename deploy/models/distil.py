@@ -80,7 +80,10 @@ def prepare_texts(args):
 def prepare_groups(args, checkpoint):
     """Writes training/groups.npz: which rows lie in one vector, as swizzle-pack's search has them."""
     path = args.training / 'groups.npz'
+    source = json.dumps({'vector': args.vector, 'sparsity': args.sparsity})
     if path.is_file():
+        if (kept := str(np.load(path)['source'])) != source:
+            raise ValueError(f'{path} is of other vectors, {kept} and not {source}; remove it to search anew')
         return
     import minilm_onnx
 
@@ -89,7 +92,7 @@ def prepare_groups(args, checkpoint):
     pattern = patterns.Pattern('shfl-bw', args.vector)
     groups = patterns.shuffled_groups_of(args.pack, model, pattern, args.sparsity, patterns.prunable(model))
     model.unlink()
-    write_arrays(path, **{name: rows.astype(np.int32) for name, rows in groups.items()})
+    write_arrays(path, source=source, **{name: rows.astype(np.int32) for name, rows in groups.items()})
 
 
 def prepare(args):

@@ -52,6 +52,7 @@ class Recipe:
     """How to prune and to distil; the defaults of the command line."""
 
     sparsity: float = 0.9
+    vector: int = 1  # rows of a vector that is pruned as one
     scope: str = 'layer'
     importance: str = 'magnitude'
     epochs: int = 45

@@ -139,7 +139,7 @@ StatusOr<RunnableModel> InsteadOf(const Status& planned, const std::filesystem::
   return MakeError(program.status().code(), refusal, " (and the optimised plan refuses it: ", reason, ")");
 }
 
-// The graph is read once for both.
+// The file is read and parsed once; its tensors are expanded for each of the two that may run it.
 StatusOr<RunnableModel> LoadRunnablePacked(const std::filesystem::path& file, const LoadLimits& limits) {
   SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
   if (auto* const network = std::get_if<Network>(&packed)) {

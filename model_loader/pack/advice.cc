@@ -114,7 +114,7 @@ double PaysFrom(const LayerAdvice& layer, size_t wanted, const std::vector<doubl
   return least < sparsities.size() ? sparsities[least] : 1.0;
 }
 
-// Once all totals are there.
+// Judges each layer by the totals, which have to be there.
 void Judge(size_t sample, Advice& advice) {
   double all = 0.0;
   int64_t layers = 0;
@@ -159,7 +159,11 @@ Status Advise(const std::vector<SparsitySample>& samples, double wanted, Advice&
   BatchTimes rest(advice.batches.size());
   for (size_t p = 0; p < first.parts.size(); ++p) {
     const PlannedPart& part = first.parts[p];
-    if (part.plan.measured_batches.size() != advice.batches.size()) continue;
+    advice.mixes_batches = advice.mixes_batches || part.plan.measured_batches != advice.batches;
+    if (part.plan.measured_batches.size() != advice.batches.size()) {
+      advice.left_out += part.places * static_cast<int64_t>(part.plan.layers.size());
+      continue;
+    }
     for (size_t i = 0; i < part.plan.layers.size(); ++i) {
       const Samples layer(samples, p, i, advice.batches.size());
       if (layer.IsPruned()) {

@@ -64,7 +64,9 @@ struct Advice {
   bool in_regions = false;                      // then what lies between these is in no time
   double wanted = 0.0;                          // sparsity of the layers that are to be pruned; one of `sparsities`
   int suspect = 0, untimed = 0, timed_now = 0;  // see PlanReport
-  std::vector<int64_t> batches;                 // of the first part
+  bool mixes_batches = false;    // parts run at other batches than these: totals are of each one's first, second ...
+  int64_t left_out = 0;          // layers of parts that run at more or fewer batches, which are in no total
+  std::vector<int64_t> batches;  // of the first part
   std::vector<double> sparsities;
   std::vector<LayerAdvice> layers;  // that were pruned
   BatchTimes rest;                  // of all other layers together

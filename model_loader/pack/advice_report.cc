@@ -92,6 +92,12 @@ std::string SummaryText(const Advice& advice) {
     text += Concat(b == 0 ? "" : ", ", MicrosecondsText(advice.advised[b]), " at ", BatchText(advice, b), " (",
                    RatioText(std::lround(10.0 * gain), 10), " as fast as dense)");
   }
+  if (advice.mixes_batches) {
+    text += "\n         regions run at batches of their own: each one's smallest counts with the others' smallest";
+  }
+  if (advice.left_out > 0) {
+    text += Concat("\n         ", advice.left_out, " layers that run at more or fewer are in none of these figures");
+  }
   text += advice.in_regions ? "\n         what lies between regions is in none of these times" : "";
   return Concat(text, "\nzeros    ", MethodText(advice), ", at the same places in layers of one shape\ndevice   ",
                 advice.device, " (", advice.features, "), ", advice.threads,
@@ -148,6 +154,8 @@ Json AdviceObject(const Advice& advice) {
           {"vector_rows", advice.vector_rows == 0 ? Json(nullptr) : Json(advice.vector_rows)},
           {"timed_now", advice.timed_now},
           {"untimed", advice.untimed},
+          {"mixes_batches", advice.mixes_batches},
+          {"left_out", advice.left_out},
           {"suspect", advice.suspect},
           {"counts_tokens", advice.counts_tokens},
           {"measured_batches", advice.batches},

@@ -19,7 +19,7 @@
 
 namespace swizzle::pack {
 
-// Of one plan.
+// What is reported of one plan.
 struct PartReport {
   PlanReport plan;
   // Of the weight of each layer of the plan; as made where a layer has none.
@@ -33,7 +33,7 @@ struct PartReport {
 
 struct ModelReport {
   std::string model;      // file
-  std::string container;  // "onnx" or "swz"
+  std::string container;  // "onnx", "safetensors" or "swz"
   std::string producer;
   std::string features;                              // of the device
   std::vector<std::pair<std::string, int>> fusions;  // pass name -> how often it applied; of one plan

@@ -35,7 +35,7 @@ struct CompressedElements {
   std::vector<std::byte> Expanded() const;
 };
 
-// Of single bytes the most common one; else 0, which is what pruning leaves.
+// The most common one of single bytes; else 0, which is what pruning leaves.
 uint64_t FillerOf(std::span<const std::byte> elements, int32_t element_bytes);
 
 // Whichever of both forms is the smaller. REQUIRES: whole elements of 1, 2, 4 or 8 bytes.

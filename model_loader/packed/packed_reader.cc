@@ -19,7 +19,8 @@ namespace swizzle {
 namespace {
 
 constexpr size_t kMaxNameBytes = 1024;
-// Of all weights together, had they been stored dense; bytes of tensors of graphs.
+// Of all weights together, had they been stored dense, and of each tensor of a graph, which is made FP32 on its way;
+// bytes of all tensors of graphs.
 constexpr int64_t kMaxDenseElements = int64_t{1} << 31, kMaxDenseBytes = int64_t{1} << 33;
 
 struct Contents {
@@ -224,7 +225,7 @@ Status CheckDenseSizes(const packed::Header& header) {
     const packed::Elements& tensor = header.graph().tensors(i);
     int64_t bytes = 0;
     if (!tensor.has_matrix()) continue;
-    if (tensor.elements() < 0 || tensor.element_bytes() < 1 ||
+    if (tensor.elements() < 0 || tensor.elements() > kMaxDenseElements || tensor.element_bytes() < 1 ||
         __builtin_mul_overflow(tensor.elements(), int64_t{tensor.element_bytes()}, &bytes) ||
         __builtin_add_overflow(total_bytes, bytes, &total_bytes) || total_bytes > kMaxDenseBytes) {
       return InvalidArgument("tensor ", i, " of ", tensor.elements(), " elements is impossible, or takes the matrices ",

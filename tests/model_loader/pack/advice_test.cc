@@ -102,6 +102,29 @@ TEST(Advise, CountsARegionAtEachOfItsPlaces) {
   EXPECT_THAT(advice.advised, ElementsAre(15, 30));
 }
 
+TEST(Advise, SaysWhereRegionsRunAtOtherBatches) {
+  std::vector<SparsitySample> samples;
+  for (const double sparsity : {0.5, 0.9}) {
+    samples.push_back(Made(sparsity, {MadeLayer("block", sparsity, 10, 4)}));
+    PlannedPart larger = samples.back().parts[0], fewer = larger;
+    larger.plan.measured_batches.back() += 1;
+    fewer.plan.measured_batches.pop_back();
+    fewer.places = 2;
+    samples.back().parts.insert(samples.back().parts.end(), {larger, fewer});
+  }
+  Advice advice;
+  ASSERT_TRUE(Advise(samples, 0.9, advice).ok());
+  EXPECT_EQ(advice.layers.size(), 2u);
+  EXPECT_THAT(advice.dense, ElementsAre(20, 40));
+  EXPECT_TRUE(advice.mixes_batches);
+  EXPECT_EQ(advice.left_out, 2);
+  samples.clear();
+  for (const double sparsity : {0.5, 0.9}) samples.push_back(Made(sparsity, {MadeLayer("block", sparsity, 10, 4)}));
+  Advice of_one;
+  ASSERT_TRUE(Advise(samples, 0.9, of_one).ok());
+  EXPECT_FALSE(of_one.mixes_batches);
+}
+
 TEST(Advise, TakesTheMedianOfWhatDenseKernelsTook) {
   std::vector<SparsitySample> samples;
   for (const auto& [sparsity, dense] : std::vector<std::pair<double, double>>{{0.5, 10}, {0.8, 90}, {0.9, 11}}) {

@@ -90,6 +90,7 @@ TEST_F(AdviseCommands, TakesOtherSparsitiesAndMethods) {
   EXPECT_EQ(json["sparsities"], nlohmann::json({0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95}));
   EXPECT_EQ(json["method"], "vector-wise");
   EXPECT_EQ(json["vector_rows"], 16);
+  EXPECT_EQ(json["wanted"], 0.85);
   for (const auto& layer : json["layers"]) {
     const double advised = layer["advised_sparsity"];
     EXPECT_EQ(advised, layer["advice"] == "prune" ? 0.85 : 0.0);
@@ -108,6 +109,7 @@ TEST_F(AdviseCommands, TakesEveryKindOfModel) {
   const std::string vit = SWIZZLE_SOURCE_DIR "/tests/testdata/exports/vit_opset17.onnx";
   const auto regions = AdviseJson(vit);
   EXPECT_TRUE(regions["in_regions"]);
+  EXPECT_EQ(regions["left_out"], 0);
   EXPECT_EQ(regions["layers"].size(), 7u);
   EXPECT_TRUE(regions["layers"][0]["at"][0]["removed_squares"].is_number()) << regions["layers"][0]["name"];
   ASSERT_EQ(Run({"pack", vit, Path("v.swz")}), 0) << err();

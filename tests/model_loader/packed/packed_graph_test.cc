@@ -228,6 +228,12 @@ TEST(PackedGraphTest, RefusesHeadersThatLie) {
   matrix_refused([](auto& matrix) { matrix.mutable_parts()->set_format("x"); }, "no format with values");
   refused([](auto& header) { header.mutable_graph()->mutable_tensors(3)->set_elements(int64_t{1} << 40); },
           "tensor 3 of 1099511627776 elements is impossible");
+  refused(
+      [](auto& header) {
+        header.mutable_graph()->mutable_tensors(3)->set_elements((int64_t{1} << 31) + 1);
+        header.mutable_graph()->mutable_tensors(3)->set_element_bytes(1);
+      },
+      "tensor 3 of 2147483649 elements is impossible");
   refused([](auto& header) { header.mutable_graph()->mutable_zeros(0)->mutable_zeros()->set_runs(0.9); },
           "value 'x': ");
 }
