@@ -132,6 +132,11 @@ std::optional<Refusal> RefuseLevel(const QueueBounds& bounds, int level, const Q
                  Concat(waiting.requests, " requests", has_levels ? Concat(" of priority ", level) : "")};
 }
 
+bool FillsARound(const QueueBounds& bounds, const QueueLoad& waiting) {
+  if (bounds.single) return waiting.requests >= bounds.executors;
+  return waiting.work >= bounds.executors * bounds.batch_work;
+}
+
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
                               const Queued& request, const ExpectedWait& expected, absl::Duration left) {
   if (waiting.requests >= bounds.requests) {
@@ -143,8 +148,7 @@ std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waitin
     return Refusal{Rejection::kQueueFull, Concat(waiting.bytes, " bytes")};
   }
   if (own.requests > 0 && TakesTooMuch(bounds, waiting, own, request)) return BeyondShare(waiting, own);
-  const int64_t waiting_round = bounds.single ? waiting.requests : waiting.work;
-  if (waiting_round < bounds.executors * (bounds.single ? 1 : bounds.batch_work)) return std::nullopt;
+  if (!FillsARound(bounds, waiting)) return std::nullopt;
   if (kCaution * expected.before <= std::min(bounds.wait, left)) {
     if (own.requests == 0 || !TakesTooLong(bounds, waiting, own, expected.all)) return std::nullopt;
     return BeyondShare(waiting, own);

@@ -87,13 +87,17 @@ struct Refusal {
 // Nothing where one more request of this level may wait, beside `waiting` of it.
 std::optional<Refusal> RefuseLevel(const QueueBounds& bounds, int level, const QueueLoad& waiting);
 
+// Whether `waiting` is more than the executors take at once: what fits in that waits for nothing.
+bool FillsARound(const QueueBounds& bounds, const QueueLoad& waiting);
+
 // How long what waits will take: what would run before a request, and all.
 struct ExpectedWait {
   absl::Duration before, all;
 };
 
 // Nothing where `request` may join `waiting`, of which `own` came on the same connection: of its level and those above
-// it, for what is below takes nothing from it. `left` is the time until its deadline.
+// it, for what is below takes nothing from it. `expected` is read where it fills a round. `left` is the time until its
+// deadline.
 std::optional<Refusal> Refuse(const QueueBounds& bounds, const QueueLoad& waiting, const QueueLoad& own,
                               const Queued& request, const ExpectedWait& expected, absl::Duration left);
 

@@ -94,8 +94,10 @@ Status BatcherImpl::Admit(const Queued& request) const {
   const auto takes = [this](int64_t work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return service_time_.Of(work, bounds_.batch_work) / bounds_.executors;
   };
-  const ExpectedWait expected = {.before = takes(queue_.WorkBefore(request) + running_),
-                                 .all = takes(waiting.work + running_)};
+  ExpectedWait expected;
+  if (FillsARound(bounds_, waiting)) {  // to find it takes a look at all that waits
+    expected = {.before = takes(queue_.WorkBefore(request) + running_), .all = takes(waiting.work + running_)};
+  }
   std::optional<Refusal> refusal = RefuseLevel(bounds_, request.level, queue_.LoadAt(request.level));
   if (!refusal) {
     refusal = Refuse(bounds_, waiting, queue_.LoadOf(request.connection, request.level), request, expected,
