@@ -36,6 +36,7 @@
 #include "kernels/cpu/tokens/attention_bits.h"
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
+#include "kernels/cpu/tokens/rotary.h"
 #include "kernels/cpu/tokens/sparse_attention.h"
 #include "kernels/cpu/tokens/token_reduction.h"
 #include "kernels/cpu/window/depth_to_space.h"
@@ -105,6 +106,7 @@ constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kBiasedAttention = {
     .accepts = AcceptsAll, .prepare = PrepareAttentionBiases, .workspace_bytes = AttentionWorkspaceBytes};
+constexpr Kernel kRotary = {.accepts = AcceptsAll, .prepare = PrepareRotary};
 
 // A kernel whose forms are the same for every plane.
 constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
@@ -300,6 +302,8 @@ constexpr auto kRows = Join(
                                                       SWIZZLE_PER_TARGET(Attention)),
     RowsInLayout<"biased_attention", "_dense", kPanels>(Op::kBiasedAttention, Format::kDense, kBiasedAttention,
                                                         SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"rotary", "_dense", kNchw>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
+    RowsInLayout<"rotary", "_dense", kPanels>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
     PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),
     PlainRows<"mean_tokens", kNchw, kPanels>(Op::kMeanTokens, {.accepts = AcceptsAll}, SWIZZLE_PER_TARGET(MeanTokens)),
 

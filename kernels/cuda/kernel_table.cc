@@ -28,6 +28,7 @@
 #include "kernels/cuda/int8/byte_rows.h"
 #include "kernels/cuda/tokens/embedding.h"
 #include "kernels/cuda/tokens/layer_norm.h"
+#include "kernels/cuda/tokens/rotary.h"
 #include "kernels/cuda/tokens/token_reduction.h"
 #include "kernels/cuda/window/depthwise.h"
 #include "kernels/cuda/window/pool.h"
@@ -238,15 +239,12 @@ constexpr Kernel kConvSimt = {
     .accepts = AcceptsConvSimt, .prepare = PrepareConvSimt, .workspace_bytes = ConvSimtWorkspaceBytes<kLayout>};
 
 // Embeddings are prepared in their type.
-template <Layout kLayout, RowText kName, DType kType>
-constexpr auto EmbeddingRow() {
-  return Row<kName>({Op::kEmbedding, Format::kDense, kNchw, kLayout}, kType, kAnySm,
-                    {.accepts = AcceptsAll, .prepare = PrepareEmbedding<kLayout, kType>}, Embedding<kLayout, kType>);
-}
 template <Layout kLayout, DType... kTypes>
 constexpr auto EmbeddingRows() {
   constexpr RowText kStem = RowText("embedding_") + RowText(LayoutName(kLayout)) + "_dense_";
-  return Join(EmbeddingRow<kLayout, kStem + TypeTag(kTypes) + "_sm75", kTypes>()...);
+  return Join(Row<kStem + TypeTag(kTypes) + "_sm75">(
+      {Op::kEmbedding, Format::kDense, kNchw, kLayout}, kTypes, kAnySm,
+      {.accepts = AcceptsAll, .prepare = PrepareEmbedding<kLayout, kTypes>}, Embedding<kLayout, kTypes>)...);
 }
 
 // Tiles of so many columns.
@@ -438,6 +436,8 @@ constexpr auto kRows = Join(
     LayoutRows<"sparse_attention", "_dense">(Op::kSparseAttention, Format::kDense,
                                              {.accepts = AcceptsMaskedAttention, .prepare = PrepareMaskedAttention},
                                              kAttend),
+    LayoutRows<"rotary", "_dense">(Op::kRotary, Format::kDense, {.accepts = AcceptsRotary, .prepare = PrepareRotary},
+                                   []<Layout kLayout, DType kType>() { return &Rotary<kLayout, kType>; }),
     PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},
                               []<Layout kLayout, DType kType>() { return &SelectToken<kLayout, kType>; }),
     PlainRows<"mean_tokens">(Op::kMeanTokens, {.accepts = AcceptsAll},

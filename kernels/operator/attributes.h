@@ -77,10 +77,12 @@ struct Attention {
 };
 
 // Of kLayerNorm. Without centring it is RMS normalisation: y = x / sqrt(mean(x^2) + epsilon) * W + bias (Zhang and
-// Sennrich, 2019).
+// Sennrich, 2019). Groups are equal parts of the channels, in order, each of which has its own mean and variance: heads
+// whose queries and keys are normalised (Dehghani et al., 2023).
 struct Normalisation {
   float epsilon = 0.0f;
   bool centred = true;
+  int32_t groups = 1;
   bool operator==(const Normalisation&) const = default;
 };
 
@@ -136,8 +138,20 @@ struct SpaceBlock {
   bool operator==(const SpaceBlock&) const = default;
 };
 
+// Of kRotary (Su et al., "RoFormer", 2021): heads are the first heads * size channels, in order; channels behind them
+// stay as they are, and so do those of a head behind its pairs, which are channels j and pairs + j. A row of the weight
+// has what both are multiplied by, then what turns them into each other:
+//   y[j] = x[j] * W[p, j] - x[pairs + j] * W[p, pairs + j]
+//   y[pairs + j] = x[pairs + j] * W[p, j] + x[j] * W[p, pairs + j]
+struct Rotation {
+  int32_t heads = 1;
+  int32_t size = 2;
+  int32_t pairs = 1;
+  bool operator==(const Rotation&) const = default;
+};
+
 using Attributes = std::variant<std::monostate, Window, Function, Lookup, Attention, Normalisation, TokenChoice,
-                                ConcatParts, ChannelRange, Resampling, SpaceBlock>;
+                                ConcatParts, ChannelRange, Resampling, SpaceBlock, Rotation>;
 
 // The place of one of Attributes' types.
 template <typename T, typename Variant = Attributes>

@@ -40,6 +40,7 @@ enum class Op : uint8_t {
   kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
   kBiasedAttention,  // kAttention whose scores, once scaled, W is added to: [heads, biases], see Attention::reach
+  kRotary,           // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
 
   kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
@@ -102,6 +103,7 @@ inline constexpr auto kOpTraits = [] {
       OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kNothing, kOfSequences | kReducesTokens},
       OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kIndexOf<Attention>, kOfSequences},
       OpTraits{Op::kBiasedAttention, "BiasedAttention", 3, WeightRule::kDense, kIndexOf<Attention>, kOfSequences},
+      OpTraits{Op::kRotary, "Rotary", 1, WeightRule::kDense, kIndexOf<Rotation>, kOfSequences | kWorksInPlace},
       OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };
 }();
@@ -132,6 +134,8 @@ constexpr bool IsWindowed(Op op) { return TraitsOf(op).attributes == kIndexOf<Wi
 constexpr bool WorksInPlace(Op op) { return TraitsOf(op).Has(OpTraits::kWorksInPlace); }
 constexpr bool IsOfSequences(Op op) { return TraitsOf(op).Has(OpTraits::kOfSequences); }
 constexpr bool IsPrunable(Op op) { return TraitsOf(op).Has(OpTraits::kPrunable); }
+// Whether a token reads one row of its weight, whatever the others hold.
+constexpr bool ReadsRowsOfTokens(Op op) { return op == Op::kEmbedding || op == Op::kRotary; }
 constexpr bool HasWeight(Op op) { return TraitsOf(op).weight != WeightRule::kNone; }
 
 namespace internal {
@@ -179,6 +183,7 @@ struct Operator {
   const ChannelRange& channel_range() const { return As<ChannelRange>(); }
   const Resampling& resampling() const { return As<Resampling>(); }
   const SpaceBlock& space_block() const { return As<SpaceBlock>(); }
+  const Rotation& rotation() const { return As<Rotation>(); }
   Window& window() { return As<Window>(); }
   Function& function() { return As<Function>(); }
   Lookup& lookup() { return As<Lookup>(); }
@@ -189,6 +194,7 @@ struct Operator {
   ChannelRange& channel_range() { return As<ChannelRange>(); }
   Resampling& resampling() { return As<Resampling>(); }
   SpaceBlock& space_block() { return As<SpaceBlock>(); }
+  Rotation& rotation() { return As<Rotation>(); }
 
   bool operator==(const Operator&) const = default;
 };

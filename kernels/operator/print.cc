@@ -35,8 +35,9 @@ std::string Text(const Attention& attention) {
 }
 
 std::string Text(const Normalisation& normalisation) {
-  const auto& [epsilon, centred] = normalisation;
-  return Concat(centred ? "" : " root mean square", " epsilon ", epsilon);
+  const auto& [epsilon, centred, groups] = normalisation;
+  return Concat(centred ? "" : " root mean square", " epsilon ", epsilon,
+                groups == 1 ? "" : Concat(" groups ", groups));
 }
 
 std::string Text(const TokenChoice& choice) {
@@ -66,6 +67,11 @@ std::string Text(const Resampling& resampling) {
 std::string Text(const SpaceBlock& space) {
   const auto& [block, places_first] = space;
   return Concat(" blocks of ", block, "x", block, places_first ? " places first" : "");
+}
+
+std::string Text(const Rotation& rotation) {
+  const auto& [heads, size, pairs] = rotation;
+  return Concat(" heads ", heads, " of ", size, " pairs ", pairs);
 }
 
 }  // namespace

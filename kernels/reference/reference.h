@@ -46,6 +46,7 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
 // Normalises the sum of a linear layer's results and a residual; conv/shfl_bw/conv_shfl_bw_norm.h says what `weight`
 // holds.
 Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
+Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences);
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);
 Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences);
 

@@ -27,20 +27,23 @@ namespace {
 template <typename Input>
 Result Normalise(const Problem& problem, const Input& input, std::span<const float> scales,
                  std::span<const float> biases) {
-  const int64_t channels = problem.output.channels;
-  const auto& [epsilon, centred] = problem.normalisation();
+  const auto& [epsilon, centred, groups] = problem.normalisation();
+  const int64_t channels = problem.output.channels / groups;  // of one
   Result result(input.size());
   const int64_t plane = problem.output.plane();
-  for (int64_t position = 0; position < problem.output.positions(); ++position) {
-    const auto at = [&](int64_t c) { return (position / plane * channels + c) * plane + position % plane; };
+  for (int64_t i = 0; i < problem.output.positions() * groups; ++i) {
+    const int64_t position = i / groups, first = i % groups * channels;
+    const auto at = [&](int64_t c) {
+      return (position / plane * problem.output.channels + first + c) * plane + position % plane;
+    };
     double mean = 0, variance = 0;
     for (int64_t c = 0; c < channels && centred; ++c) mean += input[at(c)] / static_cast<double>(channels);
     for (int64_t c = 0; c < channels; ++c) {
       variance += (input[at(c)] - mean) * (input[at(c)] - mean) / static_cast<double>(channels);
     }
     for (int64_t c = 0; c < channels; ++c) {
-      const double bias = biases.empty() ? 0.0 : biases[c];
-      result[at(c)] = (input[at(c)] - mean) / std::sqrt(variance + epsilon) * scales[c] + bias;
+      const double bias = biases.empty() ? 0.0 : biases[first + c];
+      result[at(c)] = (input[at(c)] - mean) / std::sqrt(variance + epsilon) * scales[first + c] + bias;
     }
   }
   return result;
@@ -136,6 +139,24 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
   apart.attention().packed = false;
   apart.input.channels = keys;
   return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences, biases);
+}
+
+Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences) {
+  const DenseMatrix table = weight.ToDense();
+  const auto& [heads, size, pairs] = problem.rotation();
+  Result result(input.begin(), input.end());
+  for (int64_t token = 0; token < problem.output.batch; ++token) {
+    const float* const row = table.values.data() + sequences.positions[token] * table.cols;
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t first = token * problem.output.channels + head * size;
+      for (int64_t j = 0; j < pairs; ++j) {
+        const double a = input[first + j], b = input[first + pairs + j];
+        result[first + j] = a * row[j] - b * row[pairs + j];
+        result[first + pairs + j] = b * row[j] + a * row[pairs + j];
+      }
+    }
+  }
+  return result;
 }
 
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences) {

@@ -105,6 +105,7 @@ struct GraphSequences {
   // it holds that; kNoValue: all tokens, from 0.
   int counted = kNoValue;
   int64_t padding = 0;
+  int64_t longest = 0;  // tokens that a sequence may have; 0: any number
 };
 
 struct Graph {

@@ -32,10 +32,13 @@ namespace swizzle {
 //   Reshape(x)                        to the shape of its output
 // of token sequences (graph/graph.h), all on matrices:
 //   Embedding(ids?, table [V,C]) {offset}  row ids[t] of the table, or, without ids, row position + offset
-//   LayerNorm(x, scale [C], shift [C]) {epsilon; centred}  centred is 1 unless given; 0: by the root mean square
+//   LayerNorm(x, scale [C], shift [C]) {epsilon; centred; groups}  centred is 1 unless given; 0: by the root mean
+//   square;
+//                                                                  groups are 1 unless given, see Normalisation
 //   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
 //   SparseAttention(q, k, v, row offsets, column indices) {heads, scale}  the same to the keys of a pattern
 //   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach}  see Op::kBiasedAttention
+//   Rotary(x, table [positions, 2 * pairs]) {heads, size, pairs}  see Rotation
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
 //   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none
 // where {window} is kernel_shape, strides, pads and dilations, all present (semantics/windows.h). A linear layer is a

@@ -89,6 +89,7 @@ struct SequenceInputs {
   // where it holds that, as RoBERTa's; -1: all tokens, from 0.
   int counted = -1;
   int64_t padding = 0;
+  int64_t longest = 0;  // tokens that a sequence may have, whatever its tables hold; 0: any number
   bool operator==(const SequenceInputs&) const = default;
 };
 
@@ -110,7 +111,8 @@ struct Network {
   Status ValidateModel() const;
 
   // The rows of the smallest table that is read by the ids in value `value`, or by positions (value -1): of these as
-  // many as the longest sequence has, tables' offsets and the row for padding being taken off. 0: there is none.
+  // many as the longest sequence has, tables' offsets and the row for padding being taken off, or fewer where
+  // `sequences` says so. 0: there is none.
   int64_t LookupLimit(int value) const;
 
   int64_t DenseWeightBytes() const;   // of all weights and biases, had they been stored dense

@@ -123,6 +123,10 @@ class Validator {
       return InvalidArgument("the length of its sequences, ", sequences.length, ", is not between 0 (free) and ",
                              kMaxExtent);
     }
+    if (sequences.longest < 0 || sequences.longest > kMaxExtent) {
+      return InvalidArgument("the most tokens of its sequences, ", sequences.longest, ", are not between 0 (any) and ",
+                             kMaxExtent);
+    }
     if (std::isnan(sequences.masked_bias)) return InvalidArgument("its bias of masked keys is not a number");
     return {};
   }

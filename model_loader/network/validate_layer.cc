@@ -42,6 +42,7 @@ Status CheckRange(const Attention& attention) {
 }
 
 Status CheckRange(const Normalisation& normalisation) {
+  if (normalisation.groups < 1) return InvalidArgument("it has ", normalisation.groups, " groups");
   if (normalisation.epsilon >= 0.0f && std::isfinite(normalisation.epsilon)) return {};
   return InvalidArgument("its epsilon ", normalisation.epsilon, " is negative or not finite");
 }
@@ -80,6 +81,12 @@ Status CheckRange(const Resampling& resampling) {
 Status CheckRange(const SpaceBlock& space) {
   if (space.block >= 1 && space.block <= kMaxWindowExtent) return {};
   return InvalidArgument("its blocks of ", space.block, " are not 1 to ", kMaxWindowExtent);
+}
+
+Status CheckRange(const Rotation& rotation) {
+  const auto& [heads, size, pairs] = rotation;
+  if (heads >= 1 && size >= 2 && pairs >= 1 && pairs <= size / 2) return {};
+  return InvalidArgument("its ", pairs, " pairs are not within ", heads, " heads of ", size, " channels");
 }
 
 Status CheckEpilogue(const OpTraits& traits, const Epilogue& epilogue) {
@@ -134,7 +141,15 @@ class ValueCheck {
   Status Check(const std::monostate&) const { return {}; }
   Status Check(const Function&) const { return {}; }
   Status Check(const Lookup&) const { return {}; }
-  Status Check(const Normalisation&) const { return {}; }
+  Status Check(const Normalisation& normalisation) const {
+    if (out_.channels % normalisation.groups == 0 && (normalisation.groups == 1 || out_.per_token)) return {};
+    return InvalidArgument("its ", normalisation.groups, " groups do not fit ", ExtentText(out_), " of each token");
+  }
+  Status Check(const Rotation& rotation) const {
+    if (out_.per_token && int64_t{rotation.heads} * rotation.size <= out_.channels) return {};
+    return InvalidArgument("its ", rotation.heads, " heads of ", rotation.size, " channels do not fit ",
+                           ExtentText(out_), " of each token");
+  }
   Status Check(const TokenChoice&) const { return {}; }
   Status Check(const Resampling&) const { return {}; }
 
@@ -264,8 +279,10 @@ Status CheckPattern(const Layer& layer, const Weight& weight) {
 
 // The row of a token that comes first, where rows go by position.
 int64_t FirstPosition(const Network& network, const Layer& layer) {
-  const bool counted = layer.lookup().by_position && network.sequences && network.sequences->counted != -1;
-  return layer.lookup().offset + (counted ? 1 : 0);
+  const auto* const lookup = std::get_if<Lookup>(&layer.attributes);
+  const bool by_position = lookup == nullptr || lookup->by_position;
+  const bool counted = by_position && network.sequences && network.sequences->counted != -1;
+  return (lookup == nullptr ? 0 : lookup->offset) + (counted ? 1 : 0);
 }
 
 // Rows and columns that its weight, of values, has to have.
@@ -278,6 +295,8 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {rows, 1};
     case Op::kDepthwiseConv:
       return {rows, layer.window().taps()};
+    case Op::kRotary:
+      return {std::max(weight.rows(), FirstPosition(network, layer) + 1), 2 * layer.rotation().pairs};
     case Op::kBiasedAttention:
       return {layer.attention().heads, PairPlacesOf(layer.attention()).count()};
     case Op::kConv:

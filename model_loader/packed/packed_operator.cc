@@ -128,15 +128,17 @@ Status Unpack(const packed::Layer& layer, Attention& attention) {
 }
 
 void Pack(const Normalisation& normalisation, packed::Layer& layer) {
-  const auto& [epsilon, centred] = normalisation;
+  const auto& [epsilon, centred, groups] = normalisation;
   layer.set_epsilon(epsilon);
   layer.set_root_mean_square(!centred);
+  if (groups != 1) layer.set_groups(groups);
 }
 
 Status Unpack(const packed::Layer& layer, Normalisation& normalisation) {
-  auto& [epsilon, centred] = normalisation;
+  auto& [epsilon, centred, groups] = normalisation;
   epsilon = layer.epsilon();
   centred = !layer.root_mean_square();
+  if (layer.has_groups()) groups = layer.groups();
   return {};
 }
 
@@ -218,6 +220,21 @@ Status Unpack(const packed::Layer& layer, SpaceBlock& space) {
   return {};
 }
 
+void Pack(const Rotation& rotation, packed::Layer& layer) {
+  const auto& [heads, size, pairs] = rotation;
+  layer.mutable_rotation()->set_heads(heads);
+  layer.mutable_rotation()->set_size(size);
+  layer.mutable_rotation()->set_pairs(pairs);
+}
+
+Status Unpack(const packed::Layer& layer, Rotation& rotation) {
+  auto& [heads, size, pairs] = rotation;
+  heads = layer.rotation().heads();
+  size = layer.rotation().size();
+  pairs = layer.rotation().pairs();
+  return {};
+}
+
 // Functions in epilogues are of plans: networks have layers for them; and so are scales, which their values have.
 void Pack(const Epilogue& epilogue, packed::Layer& layer) {
   if (epilogue == Epilogue()) return;
@@ -285,6 +302,8 @@ packed::LayerKind PackedOp(Op op) {
       return packed::LAYER_KIND_SPARSE_ATTENTION;
     case Op::kBiasedAttention:
       return packed::LAYER_KIND_BIASED_ATTENTION;
+    case Op::kRotary:
+      return packed::LAYER_KIND_ROTARY;
     case Op::kConvertLayout:
       break;
   }

@@ -355,9 +355,10 @@ class Unpacker {
 
  private:
   static SequenceInputs UnpackSequences(const packed::SequenceInputs& proto) {
-    static_assert(FieldCount<SequenceInputs>() == 6, "what they have more than this stands below too");
+    static_assert(FieldCount<SequenceInputs>() == 7, "what they have more than this stands below too");
     return {proto.length(),       proto.has_mask() ? proto.mask() : -1,       proto.masked_bias(),
-            proto.skips_masked(), proto.has_counted() ? proto.counted() : -1, proto.padding()};
+            proto.skips_masked(), proto.has_counted() ? proto.counted() : -1, proto.padding(),
+            proto.longest()};
   }
 
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {

@@ -29,13 +29,14 @@ void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto
 }
 
 void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
-  static_assert(FieldCount<SequenceInputs>() == 6, "what they have more than this stands below too");
+  static_assert(FieldCount<SequenceInputs>() == 7, "what they have more than this stands below too");
   proto.set_length(sequences.length);
   if (sequences.mask != -1) proto.set_mask(sequences.mask);
   proto.set_masked_bias(sequences.masked_bias);
   proto.set_skips_masked(sequences.skips_masked);
   if (sequences.counted != -1) proto.set_counted(sequences.counted);
   proto.set_padding(sequences.padding);
+  proto.set_longest(sequences.longest);
 }
 
 void PackLayer(const Layer& layer, packed::Layer& proto) {

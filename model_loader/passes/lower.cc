@@ -34,6 +34,7 @@ void Read(const Node& node, Function& function) { function = FunctionOf(node); }
 void Read(const Node& node, Lookup& lookup) { lookup = {node.inputs[0] == kNoValue, WholeOf(node, "offset")}; }
 void Read(const Node& node, Normalisation& normalisation) {
   normalisation = {RealOf(node, "epsilon"), !node.attributes.contains("centred") || WholeOf(node, "centred") != 0};
+  if (node.attributes.contains("groups")) normalisation.groups = static_cast<int32_t>(WholeOf(node, "groups"));
 }
 void Read(const Node& node, TokenChoice& choice) { choice.token = WholeOf(node, "token"); }
 void Read(const Node& node, ChannelRange& range) { range.first = WholeOf(node, "first"); }
@@ -52,6 +53,10 @@ void Read(const Node& node, Resampling& resampling) {
 }
 void Read(const Node& node, SpaceBlock& space) {
   space = {static_cast<int32_t>(WholeOf(node, "block")), WholeOf(node, "places_first") != 0};
+}
+void Read(const Node& node, Rotation& rotation) {
+  rotation = {static_cast<int32_t>(WholeOf(node, "heads")), static_cast<int32_t>(WholeOf(node, "size")),
+              static_cast<int32_t>(WholeOf(node, "pairs"))};
 }
 void Read(const Node& node, Attention& attention) {
   attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
@@ -151,6 +156,7 @@ class Lowering {
     inputs.masked_bias = sequences.masked_bias;
     inputs.skips_masked = sequences.skips_masked;
     inputs.padding = sequences.padding;
+    inputs.longest = sequences.longest;
     for (int input : graph_.inputs) {
       const Value& value = graph_.values[input];
       if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());

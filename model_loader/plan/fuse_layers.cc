@@ -215,10 +215,38 @@ class Fuser {
     return a.inputs == b.inputs && a.window() == b.window() && a.epilogue == b.epilogue && !a.epilogue.residual;
   }
 
+  // The layers that turn queries and keys alike; nulls where there are none such.
+  std::array<Layer*, 2> TurnsOf(const Layer& attention) {
+    std::array<Layer*, 2> turns;
+    for (size_t i = 0; i < turns.size(); ++i) {
+      turns[i] = OnlyReadLayer(attention.inputs[i], Op::kRotary);
+      if (turns[i] == nullptr) return {};
+      const auto& [heads, size, pairs] = turns[i]->rotation();
+      const bool turns_all = int64_t{heads} * size == network_.values[turns[i]->output].channels;
+      if (!turns_all || network_.values[turns[i]->output].quantisation) return {};
+    }
+    const Rotation &a = turns[0]->rotation(), &b = turns[1]->rotation();
+    const bool alike = turns[0]->weight == turns[1]->weight && a.size == b.size && a.pairs == b.pairs;
+    return alike ? turns : std::array<Layer*, 2>();
+  }
+
+  // Both turn the heads of one value, in which keys stand behind queries, and others behind both.
+  int TurnTogether(const std::array<Layer*, 2>& turns, int value) {
+    Layer &first = *std::min(turns[0], turns[1]), &second = *std::max(turns[0], turns[1]);
+    first.inputs = {value};
+    first.rotation().heads += second.rotation().heads;
+    network_.values[first.output].channels = network_.values[value].channels;
+    gone_[static_cast<size_t>(&second - network_.layers.data())] = true;
+    if (--weight_readers_[second.weight] == 0) network_.weights[second.weight] = Weight{};
+    return first.output;
+  }
+
   void PackAttention(Layer& attention) {
+    const std::array<Layer*, 2> turns = TurnsOf(attention);
     std::array<Layer*, 3> parts;
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = OnlyReadLayer(attention.inputs[i], Op::kConv);
+      const bool is_turned = i < turns.size() && turns[i] != nullptr;
+      parts[i] = OnlyReadLayer(is_turned ? turns[i]->inputs[0] : attention.inputs[i], Op::kConv);
       if (parts[i] == nullptr || !CanJoin(*parts[0], *parts[i])) return;
     }
     Layer& first = **std::ranges::min_element(parts);  // in the order of execution
@@ -233,7 +261,7 @@ class Fuser {
     first.weight = weight;
     first.output = static_cast<int>(network_.values.size());
     network_.values.push_back(std::move(value));
-    attention.inputs = {first.output};
+    attention.inputs = {turns[0] == nullptr ? first.output : TurnTogether(turns, first.output)};
     attention.attention().packed = true;
   }
 

@@ -6,8 +6,10 @@
 #include "model_loader/semantics/affine.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moments.h"
 #include "model_loader/sequences/pools.h"
+#include "model_loader/sequences/rotary.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -100,6 +102,12 @@ StatusOr<Form> CombineChannels(Context& context, const Tokens& tokens, size_t co
 
 // Add, Sub or Mul of two activations.
 StatusOr<Form> CombineTwo(Context& context, Tokens a, Tokens b) {
+  for (const size_t i : {0, 1}) {
+    const bool by_position = context.out().PositionTableOf((i == 0 ? a : b).value).has_value();
+    if (context.node().op != "Mul" || !by_position) continue;
+    auto turned = TimesPositions(context, i == 0 ? b : a, i);
+    if (turned.ok()) return turned;
+  }
   if (a.view.first_channel != b.view.first_channel || !Broadcast(a.view, b.view) ||
       context.out().Channels(a.value) != context.out().Channels(b.value)) {
     SWIZZLE_ASSIGN_OR_RETURN(a, Contiguous(context, a));
@@ -123,6 +131,20 @@ StatusOr<Form> CombineTwo(Context& context, Tokens a, Tokens b) {
   return Tokens{context.out().Multiply(a.value, b.value), {}, *view};
 }
 
+// Applies what is linear in an activation before it is squared, so that a norm by the mean of squares knows it again.
+Status ApplyBeforeSquare(Context& context) {
+  const Node& node = context.node();
+  const bool squares = (node.op == "Pow" && NumberOf(context, 1) == 2.0) ||
+                       (node.op == "Mul" && node.inputs.size() == 2 && node.inputs[0] == node.inputs[1]);
+  const auto* tokens = squares ? context.InputAs<Tokens>(0) : nullptr;
+  if (tokens == nullptr || tokens->samples.empty()) return {};
+  const auto function = Recognised(tokens->samples);
+  if (!function || !std::holds_alternative<LinearFunction>(*function)) return {};
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens applied, Materialised(context, *tokens));
+  context.ReplaceInput(0, std::move(applied));
+  return {};
+}
+
 }  // namespace
 
 StatusOr<Tokens> AsTokens(Context& context, const Form& form) {
@@ -132,6 +154,8 @@ StatusOr<Tokens> AsTokens(Context& context, const Form& form) {
     SWIZZLE_ASSIGN_OR_RETURN(const Form finished, FinishMoment(context, *moment, {}));
     return std::get<Tokens>(finished);
   }
+  if (const auto* mixture = std::get_if<Mixture>(&form)) return RotatedOf(context, *mixture);
+  if (const auto* numbers = std::get_if<PositionNumbers>(&form)) return EmbeddedOf(context, *numbers);
   return Unimplemented("it is no activation");
 }
 
@@ -154,20 +178,9 @@ StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens) {
 StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens) {
   Tokens contiguous = tokens;
   SWIZZLE_ASSIGN_OR_RETURN(contiguous, Materialised(context, contiguous));
-  const std::vector<int64_t> channels = ChannelsOf(tokens.view.AllAxes(), tokens.view.first_channel);
-  SWIZZLE_ASSIGN_OR_RETURN(contiguous.value, context.out().SelectChannels(contiguous.value, channels));
-  contiguous.view.first_channel = 0;
-  int64_t stride = 1;
-  for (size_t i = contiguous.view.rank(); i-- > 0;) {
-    Axes& dim = contiguous.view.dims[i];
-    const int64_t inner = stride;
-    for (size_t k = dim.size(); k-- > 0;) {
-      if (dim[k].kind != AxisKind::kChannels) continue;
-      dim[k].stride = stride;
-      stride *= dim[k].size.factor;
-    }
-    if (dim.size() > 1 && IsOfChannels(dim)) dim = {{AxisKind::kChannels, SizeOf(dim), inner}};
-  }
+  OrderedChannels ordered = InOrder(tokens.view);
+  SWIZZLE_ASSIGN_OR_RETURN(contiguous.value, context.out().SelectChannels(contiguous.value, ordered.channels));
+  contiguous.view = std::move(ordered.view);
   return contiguous;
 }
 
@@ -182,6 +195,19 @@ StatusOr<Tokens> AsMatrix(Context& context, const Form& form) {
                           " does not have all channels in the last dimension");
   }
   return Contiguous(context, tokens);
+}
+
+StatusOr<Tokens> AsGroups(Context& context, const Form& form, int64_t& groups) {
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, form));
+  if (tokens.view.dims.empty() || !IsOfChannels(tokens.view.dims.back())) {
+    return context.Refuse("its input of shape ", Text(tokens.view.shape()),
+                          " does not have channels alone in the last dimension");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(tokens, Contiguous(context, tokens));
+  groups = context.out().Channels(tokens.value) / SizeOf(tokens.view.dims.back()).factor;
+  if (groups > 1 && !context.out().IsPerToken(tokens.value))
+    return context.Refuse("it normalises parts of what is pooled");
+  return tokens;
 }
 
 Tokens WithChannels(Context& context, const Tokens& like, int value) {
@@ -210,6 +236,7 @@ StatusOr<Form> CombineTokens(Context& context) {
     if (IsFloating(PointFunctionType(context.node(), DType::kFloat32))) return context.Input(0);
     return context.Refuse("it makes an activation whole");
   }
+  SWIZZLE_RETURN_IF_ERROR(ApplyBeforeSquare(context));
   size_t at = 0;
   while (context.InputAs<Tokens>(at) == nullptr) ++at;
   Tokens result = *context.InputAs<Tokens>(at);
@@ -233,7 +260,10 @@ StatusOr<Form> CombineTokens(Context& context) {
       result.view = *view;
       arguments[i].assign(points.size(), *number);
     } else if (context.InputAs<Known>(i) != nullptr && context.node().inputs.size() == 2) {
-      return CombineChannels(context, *context.InputAs<Tokens>(at), i);
+      auto by_channel = CombineChannels(context, *context.InputAs<Tokens>(at), i);
+      if (by_channel.ok() || context.node().op != "Mul") return by_channel;
+      auto turned = TimesPositions(context, context.Input(at), i);
+      return turned.ok() ? turned : by_channel;
     } else if (context.InputAs<TokenNumbers>(i) != nullptr) {
       return CombinePool(context);
     } else {

@@ -15,6 +15,8 @@ StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens);
 StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens);
 // An activation whose last dimension is the channels, all in order.
 StatusOr<Tokens> AsMatrix(Context& context, const Form& form);
+// An activation whose last dimension is of channels alone, all in order: `groups` times as many as it says.
+StatusOr<Tokens> AsGroups(Context& context, const Form& form, int64_t& groups);
 // The same leading dimensions, the last one being all channels of `value`.
 Tokens WithChannels(Context& context, const Tokens& like, int value);
 // The sum, as a value of the new graph.

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of a table whose numbers go by distance
 constexpr int64_t kMostHeads = 512;
 constexpr int64_t kMostBiases = int64_t{1} << 26;  // of pairs, for all heads
+constexpr double kRounding = 2e-7;                 // of a sum in FP32
 // Below it nothing is left of a key beside others.
 constexpr double kLeastExcluded = -1e3;
 
@@ -94,7 +95,7 @@ StatusOr<Scores> WithMaskOf(Context& context, Scores scores, const Distances& di
       const double difference = masked[i] - kept[i];
       if (head == 0 && i == 0) bias = difference;
       masks = masks || masked[i] != kept[i];
-      same_bias = same_bias && difference == bias;
+      same_bias = same_bias && std::abs(difference - bias) <= kRounding * std::abs(bias);
       most = std::max(most, masked[i]);
     }
   }
@@ -397,8 +398,12 @@ StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int valu
   if (scores.pattern != nullptr) return context.Refuse("it has biases as well as a mask of pairs of tokens");
   const int64_t length = context.FixedLength(), heads = scores.heads;
   if (scores.pair_biases == nullptr) {
-    const auto reach = ReachOf(*scores.biases, length);
-    if (!reach) return context.Refuse("its biases go on changing with the distance, in sequences of any length");
+    auto reach = ReachOf(*scores.biases, length);
+    if (!reach && length > 0) return context.Refuse("its biases go on changing with the distance, in long sequences");
+    if (!reach) {  // ALiBi's: as far as they are known
+      reach = kNearDistance;
+      context.facts().BoundLength(kNearDistance + 1);
+    }
     return EmitBiased(context, scores, values, {BiasesWithin(*scores.biases, 0, heads, *reach), 0, *reach});
   }
   Emitter::BiasTable table{*scores.pair_biases, length, 0};

@@ -4,6 +4,7 @@
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_CONTEXT_H_
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,14 @@ class Context {
     }
     return false;
   }
+  // Whether each input is of one of these.
+  template <typename... Forms>
+  bool AllInputsAre() {
+    for (size_t i = 0; i < node().inputs.size(); ++i) {
+      if (((InputAs<Forms>(i) == nullptr) && ...)) return false;
+    }
+    return true;
+  }
   // What is known of an input from now on, for all who read it.
   void ReplaceInput(size_t i, Form form) { forms_[node().inputs[i]] = std::move(form); }
 
@@ -84,6 +93,9 @@ class Context {
   // Activations with functions applied, by value of the new graph, so that each is computed once.
   std::vector<std::pair<Samples, int>>& AppliedTo(int value) { return applied_[value]; }
   PairMaskCache& pair_masks() { return pair_masks_; }
+  // Tables of the new graph that rows are taken from by position, and what tables of rotary embeddings are made of.
+  std::map<int, std::shared_ptr<const PositionColumn::Table>>& position_tables() { return position_tables_; }
+  std::vector<std::pair<PositionColumns, int>>& rotary_tables() { return rotary_tables_; }
 
  private:
   Graph& graph_;
@@ -92,6 +104,8 @@ class Context {
   std::vector<std::optional<Form>> forms_;  // by value of the graph that is read
   std::map<int, std::vector<std::pair<Samples, int>>> applied_;
   PairMaskCache pair_masks_;
+  std::map<int, std::shared_ptr<const PositionColumn::Table>> position_tables_;
+  std::vector<std::pair<PositionColumns, int>> rotary_tables_;
   int64_t numbers_left_ = int64_t{1} << 21;
   int64_t distances_left_ = int64_t{1} << 26;
   SequenceFacts facts_;

@@ -12,6 +12,37 @@
 #include "model_loader/semantics/windows.h"
 
 namespace swizzle {
+namespace {
+
+// The attribute that says how many alike parts of channels a node takes apart, one unless it is there; null for nodes
+// of no such.
+const char* PartsAttribute(const Node& node) {
+  return Is(node, "Rotary") ? "heads" : Is(node, "LayerNorm") ? "groups" : nullptr;
+}
+
+int64_t PartsOf(const Node& node) {
+  const auto parts = node.attributes.find(PartsAttribute(node));
+  return parts == node.attributes.end() ? 1 : std::get<int64_t>(parts->second);
+}
+
+// Whether a node gives these of its channels where it is given them: whole parts, each in its order.
+bool MayTakeParts(const Node& node, int64_t all, const std::vector<int64_t>& channels) {
+  if (PartsAttribute(node) == nullptr) return false;
+  const int64_t size = all / PartsOf(node);
+  if (static_cast<int64_t>(channels.size()) % size != 0) return false;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const int64_t place = static_cast<int64_t>(i) % size;
+    const int64_t begin = channels[i - static_cast<size_t>(place)];
+    if (begin % size != 0 || channels[i] != begin + place) return false;
+  }
+  return true;
+}
+
+void SetParts(Node& node, int64_t all, int64_t left) {
+  node.attributes[PartsAttribute(node)] = PartsOf(node) * left / all;
+}
+
+}  // namespace
 
 void Emitter::Count(const std::string& what) {
   const auto found =
@@ -117,14 +148,32 @@ int Emitter::Affine(int x, std::vector<float> scale, std::vector<float> shift) {
   return AddNode("Affine", {x, scales, shifts}, channels, IsPerToken(x));
 }
 
-int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon, bool centred) {
+int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, const Normalisation& norm) {
   Count("layer_norm");
   const int64_t channels = Channels(x);
   const int scales = AddFloats(".scale", {channels}, scale);
   const int shifts = AddFloats(".shift", {channels}, shift);
-  std::map<std::string, Attribute> attributes = {{"epsilon", epsilon}};
-  if (!centred) attributes.emplace("centred", int64_t{0});
+  std::map<std::string, Attribute> attributes = {{"epsilon", norm.epsilon}};
+  if (!norm.centred) attributes.emplace("centred", int64_t{0});
+  if (norm.groups > 1) attributes.emplace("groups", int64_t{norm.groups});
   return AddNode("LayerNorm", {x, scales, shifts}, channels, IsPerToken(x), std::move(attributes));
+}
+
+int Emitter::Rotary(int x, int table, const Rotation& rotation) {
+  Count("rotary");
+  return AddNode(
+      "Rotary", {x, table}, Channels(x), true,
+      {{"heads", int64_t{rotation.heads}}, {"size", int64_t{rotation.size}}, {"pairs", int64_t{rotation.pairs}}});
+}
+
+int Emitter::Table(const Tensor& table) { return Weight(table.shape, table.floats(), std::nullopt); }
+
+std::optional<Emitter::PositionTable> Emitter::PositionTableOf(int x) const {
+  const int producer = ProducerOf(x);
+  if (producer < 0 || !Is(graph_.nodes[producer], "Embedding")) return std::nullopt;
+  const Node& node = graph_.nodes[producer];
+  if (node.inputs[0] != kNoValue) return std::nullopt;
+  return PositionTable{node.inputs[1], std::get<int64_t>(node.attributes.at("offset"))};
 }
 
 int Emitter::Attention(int q, int k, int v, int64_t heads, float scale) {
@@ -223,17 +272,19 @@ StatusOr<int> Emitter::SelectChannels(int x, const std::vector<int64_t>& channel
   if (all) return x;
   const auto key = std::pair(x, channels);
   if (const auto found = selected_.find(key); found != selected_.end()) return found->second;
-  const int producer = producers_.size() > static_cast<size_t>(x) ? producers_[x] : -1;
+  const int producer = ProducerOf(x);
   const auto is = [&](const char* op) { return producer >= 0 && Is(graph_.nodes[producer], op); };
   const bool element_wise = is("Function") || is("Clamp") || is("Affine");
-  if ((!element_wise && !is("Conv")) || depth == kMaxDepth) {
+  const bool in_parts = producer >= 0 && MayTakeParts(graph_.nodes[producer], Channels(x), channels);
+  if ((!element_wise && !in_parts && !is("Conv")) || depth == kMaxDepth) {
     return Unimplemented("channels are taken out of what is not a linear layer's output");
   }
   Node node = graph_.nodes[producer];
-  if (element_wise) {
+  if (!is("Conv")) {
     SWIZZLE_ASSIGN_OR_RETURN(node.inputs[0], SelectChannels(node.inputs[0], channels, depth + 1));
   }
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
+  if (in_parts) SetParts(node, Channels(x), static_cast<int64_t>(channels.size()));
+  for (size_t i = 1; i < node.inputs.size() && !is("Rotary"); ++i) {
     const bool weight = is("Conv") && i == 1;
     node.inputs[i] = SelectRows(node.inputs[i], weight ? static_cast<size_t>(Channels(node.inputs[0])) : 1, channels);
   }

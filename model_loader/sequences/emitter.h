@@ -44,12 +44,18 @@ class Emitter {
 
   // `table` is [V, C]; ids may be kNoValue: by position, from `offset`.
   int Embedding(int ids, Tensor table, int64_t offset);
+  // The table that an activation's rows are taken from by position, and the first of them; nothing for any other.
+  struct PositionTable {
+    int constant = kNoValue;
+    int64_t offset = 0;
+  };
+  std::optional<PositionTable> PositionTableOf(int x) const;
   // weight [M, K], row-major; `wholes`: by rows, what stands for it.
   int Linear(int x, int64_t rows, std::vector<float> weight, std::optional<Quantisation> wholes = std::nullopt);
   // The same, held to these whole numbers.
   int Quantise(int x, const Quantisation& as);
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
-  int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, float epsilon, bool centred = true);
+  int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, const Normalisation& norm);
   int Attention(int q, int k, int v, int64_t heads, float scale);
   // The pattern, as constants of the graph: INT32 row offsets and column indices (kernels/format/attention_pattern.h).
   int SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern);
@@ -60,6 +66,9 @@ class Emitter {
     int64_t length = 0, reach = 0;
   };
   int BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table);
+  // `table`: a constant [positions, 2 * pairs], as Op::kRotary has it.
+  int Rotary(int x, int table, const Rotation& rotation);
+  int Table(const Tensor& table);
   int SelectToken(int x, int64_t token);
   int MeanTokens(int x);
   int Add(int a, int b);
@@ -76,6 +85,8 @@ class Emitter {
   int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
               std::map<std::string, Attribute> attributes = {});
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);
+  // The node that makes a value; -1 where none does.
+  int ProducerOf(int x) const { return static_cast<size_t>(x) < producers_.size() ? producers_[x] : -1; }
   int AddFloats(const char* suffix, Shape shape, std::span<const float> values);
   // A constant of these numbers: one that was made before, where there is such a one.
   int Weight(const Shape& shape, std::span<const float> numbers, std::optional<Quantisation> wholes);

@@ -3,6 +3,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FACTS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_FACTS_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
@@ -24,6 +25,9 @@ class SequenceFacts {
   // Positions of one network are all counted (GraphSequences::counted) or none is.
   Status CountTokens(int input, int64_t padding);
   void ReadPositions() { plain_positions_ = true; }
+  void BoundLength(int64_t longest) {
+    sequences_.longest = sequences_.longest == 0 ? longest : std::min(sequences_.longest, longest);
+  }
   Status TakeMaskedMean(const Graph& graph, int input);
   void TakePlainMean() { plain_mean_ = true; }
 

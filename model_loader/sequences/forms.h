@@ -2,6 +2,8 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 
+#include <compare>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -98,6 +100,30 @@ struct Distances {
   View view;
 };
 
+// What one column of PositionNumbers holds at a position p of a sequence, times `factor`.
+struct PositionColumn {
+  enum class Kind : uint8_t { kLinear, kCosine, kSine, kTable };
+  struct Table {
+    int64_t rows = 0, columns = 0;
+    std::vector<float> numbers;
+  };
+
+  Kind kind = Kind::kLinear;
+  double factor = 1.0;
+  float start = 0.0f, slope = 0.0f;         // kLinear: start + p * slope; kCosine, kSine: of p * slope
+  std::shared_ptr<const Table> table = {};  // kTable: its element [p + first, column]
+  int64_t first = 0, column = 0;
+  auto operator<=>(const PositionColumn&) const = default;
+};
+using PositionColumns = std::vector<PositionColumn>;
+
+// Numbers that go by a token's position in its sequence, along kLength, and by channel: angles of rotary embeddings,
+// their cosines and sines; also numbers by channel alone. FP32. The view's channels are columns.
+struct PositionNumbers {
+  std::shared_ptr<const PositionColumns> columns;
+  View view;
+};
+
 // What an activation was quantised to, as it was then.
 struct Rounding {
   Quantisation as;
@@ -113,12 +139,29 @@ struct Tokens {
   std::optional<Rounding> rounding = {};  // counts as long as the value and its function are the same (rounding.h)
 };
 
+// Channels of one activation, moved, and summed once they are multiplied by numbers that go by position, on the way
+// through a rotary embedding. The view's channels are places in `sums`.
+struct Mixture {
+  struct Term {
+    int64_t channel = 0;  // of the activation
+    double factor = 1.0;
+    std::optional<PositionColumn> by = {};
+    bool operator==(const Term&) const = default;
+  };
+  using Sums = std::vector<std::vector<Term>>;
+
+  int value = kNoValue;  // of the new graph, per token
+  std::shared_ptr<const Sums> sums;
+  View view;
+};
+
 // A stage of a written-out layer normalisation, or of one by the root mean square.
 struct Moment {
   enum class Stage { kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled };
   Stage stage = Stage::kMean;
   Tokens tokens;             // what is normalised, no function left to apply
   bool centred = true;       // else the variance is the mean of squares, and what is scaled are the tokens themselves
+  int64_t groups = 1;        // of the channels, which are normalised apart: the last dimension has those of one
   float epsilon = 0.0f;      // from kShifted on
   std::vector<float> scale;  // kScaled
 };
@@ -153,8 +196,8 @@ struct TokenCount {
   View view;
 };
 
-using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, Tokens, Moment,
-                          Scores, MaskedTokens, TokenCount>;
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, PositionNumbers,
+                          Tokens, Mixture, Moment, Scores, MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

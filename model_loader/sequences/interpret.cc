@@ -8,9 +8,11 @@
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/handlers.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moments.h"
 #include "model_loader/sequences/pair_masks.h"
 #include "model_loader/sequences/pools.h"
+#include "model_loader/sequences/position_numbers.h"
 #include "model_loader/sequences/positions.h"
 #include "model_loader/sequences/scores.h"
 #include "model_loader/sequences/token_counts.h"
@@ -78,8 +80,16 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   if (context.AnyInputIs<Distances>()) return CombineDistances(context);
   if (context.AnyInputIs<MaskedTokens>() || context.AnyInputIs<TokenCount>()) return CombinePool(context);
   if (context.AnyInputIs<Moment>()) return CombineMoments(context);
-  if (context.AnyInputIs<Tokens>()) return CombineTokens(context);
-  if (context.AnyInputIs<Positions>()) return CombinePositions(context);
+  const bool by_position = context.AnyInputIs<PositionNumbers>();
+  if (context.AnyInputIs<Mixture>()) return CombineMixtures(context);
+  if (context.AnyInputIs<Tokens>()) return by_position ? CombineMixtures(context) : CombineTokens(context);
+  if (by_position) return CombinePositionNumbers(context);
+  if (context.AnyInputIs<Positions>()) {
+    auto positions = CombinePositions(context);
+    if (positions.ok() || positions.status().code() != StatusCode::kUnimplemented) return positions;
+    auto numbers = CombinePositionNumbers(context);
+    return numbers.ok() ? numbers : positions;
+  }
   if (context.AnyInputIs<TokenCounts>()) return CombineTokenCounts(context);
   return CombineTokenNumbers(context);
 }

@@ -6,6 +6,7 @@
 #include "model_loader/semantics/integer_products.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/position_numbers.h"
 #include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
 
@@ -77,6 +78,10 @@ StatusOr<Form> InterpretMatMul(Context& context) {
     if (transposed != 0) return context.Refuse(batch, " is set");
   }
   if (trans_a != 0) return context.Refuse("transA is set");
+  if (context.AnyInputIs<Positions>() || context.AnyInputIs<PositionNumbers>()) {
+    if (trans_b != 0 || alpha != 1.0f) return context.Refuse("it scales or transposes positions");
+    return MultiplyPositionNumbers(context);
+  }
   if (const auto* scores = context.InputAs<Scores>(0)) {
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens values, AsTokens(context, context.Input(1)));
     if (trans_b != 0 || alpha != 1.0f) return context.Refuse("it scales or transposes values");

@@ -19,6 +19,19 @@ bool SameTokens(const Moment& a, const Moment& b) {
   return a.tokens.value == b.tokens.value && a.tokens.view == b.tokens.view && a.centred == b.centred;
 }
 
+Normalisation NormOf(float epsilon, bool centred, int64_t groups) {
+  return {epsilon, centred, static_cast<int32_t>(groups)};
+}
+
+// A number for each channel of one group, for all groups.
+StatusOr<std::vector<float>> OfGroups(Context& context, size_t input, int64_t channels, int64_t groups,
+                                      const char* what) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> own, FloatsOf(context, input, channels / groups, what));
+  std::vector<float> all;
+  for (int64_t group = 0; group < groups; ++group) all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
 Moment At(Moment moment, Stage stage) {
   moment.stage = stage;
   return moment;
@@ -35,8 +48,9 @@ bool ScalesItself(Context& context, const Moment& moment, size_t other) {
   const std::string& op = context.node().op;
   const bool goes_on = (op == "Div" && other == 0 && moment.stage == Stage::kDeviation) ||
                        (op == "Mul" && moment.stage == Stage::kInverse);
-  return !moment.centred && goes_on && x != nullptr && x->samples.empty() && x->value == moment.tokens.value &&
-         x->view == moment.tokens.view;
+  if (moment.centred || !goes_on || x == nullptr) return false;
+  const auto ordered = Contiguous(context, *x);  // its function is applied already
+  return ordered.ok() && ordered->value == moment.tokens.value && ordered->view == moment.tokens.view;
 }
 
 }  // namespace
@@ -50,8 +64,8 @@ StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<
   if (scale.empty()) scale.assign(channels, 1.0f);
   if (shift.empty()) shift.assign(channels, 0.0f);
   Tokens tokens = moment.tokens;
-  tokens.value =
-      context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift), moment.epsilon, moment.centred);
+  tokens.value = context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift),
+                                         NormOf(moment.epsilon, moment.centred, moment.groups));
   return tokens;
 }
 
@@ -97,13 +111,13 @@ StatusOr<Form> CombineMoments(Context& context) {
   if (second == nullptr && ScalesItself(context, moment, other)) return At(moment, Stage::kNormal);
   if (is("Mul", Stage::kNormal) && context.InputAs<Known>(other) != nullptr) {
     Moment scaled = At(moment, Stage::kScaled);
-    SWIZZLE_ASSIGN_OR_RETURN(scaled.scale, FloatsOf(context, other, channels, "scale"));
+    SWIZZLE_ASSIGN_OR_RETURN(scaled.scale, OfGroups(context, other, channels, moment.groups, "scale"));
     if (!scaled.centred) return FinishMoment(context, scaled, {});  // nothing is added, so that all readers share it
     return scaled;
   }
   const bool finished = moment.stage == Stage::kNormal || moment.stage == Stage::kScaled;
   if (op == "Add" && finished && context.InputAs<Known>(other) != nullptr) {
-    SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> shift, FloatsOf(context, other, channels, "shift"));
+    SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> shift, OfGroups(context, other, channels, moment.groups, "shift"));
     return FinishMoment(context, moment, std::move(shift));
   }
   if (!finished) return context.Refuse("it is not how a layer normalisation goes on");
@@ -113,16 +127,17 @@ StatusOr<Form> CombineMoments(Context& context) {
 }
 
 StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon,
-                           bool centred) {
+                           bool centred, int64_t groups) {
   SWIZZLE_ASSIGN_OR_RETURN(const float epsilon, FloatAttribute(context.node(), "epsilon", usual_epsilon));
   const int64_t channels = context.out().Channels(tokens.value);
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scales, FloatsOf(context, scale, channels, "scale"));
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> scales, OfGroups(context, scale, channels, groups, "scale"));
   std::vector<float> shifts(static_cast<size_t>(channels));
   if (context.HasInput(shift)) {
-    SWIZZLE_ASSIGN_OR_RETURN(shifts, FloatsOf(context, shift, channels, "bias"));
+    SWIZZLE_ASSIGN_OR_RETURN(shifts, OfGroups(context, shift, channels, groups, "bias"));
   }
   Tokens result = tokens;
-  result.value = context.out().LayerNorm(tokens.value, std::move(scales), std::move(shifts), epsilon, centred);
+  result.value =
+      context.out().LayerNorm(tokens.value, std::move(scales), std::move(shifts), NormOf(epsilon, centred, groups));
   return result;
 }
 
@@ -144,11 +159,11 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
   Moment mean;
   if (IsSquare(tokens.samples)) {
     tokens.samples.clear();
-    SWIZZLE_ASSIGN_OR_RETURN(mean.tokens, AsMatrix(context, tokens));
+    SWIZZLE_ASSIGN_OR_RETURN(mean.tokens, AsGroups(context, tokens, mean.groups));
     mean.centred = false;
     return At(std::move(mean), Stage::kVariance);
   }
-  SWIZZLE_ASSIGN_OR_RETURN(tokens, AsMatrix(context, tokens));
+  SWIZZLE_ASSIGN_OR_RETURN(tokens, AsGroups(context, tokens, mean.groups));
   context.ReplaceInput(0, tokens);
   mean.tokens = std::move(tokens);
   return mean;
@@ -156,11 +171,12 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
 
 StatusOr<Form> InterpretLayerNorm(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(context.node(), "axis", -1));
-  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsMatrix(context, context.Input(0)));
+  int64_t groups = 1;
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsGroups(context, context.Input(0), groups));
   if (axis != -1 && axis != static_cast<int64_t>(tokens.view.rank()) - 1)
     return context.Refuse("it is not over the last axis");
   const bool centred = context.node().op == "LayerNormalization";
-  return LayerNormOf(context, tokens, 1, 2, 1e-5f, centred);
+  return LayerNormOf(context, tokens, 1, 2, 1e-5f, centred, groups);
 }
 
 }  // namespace swizzle::sequences

@@ -12,9 +12,10 @@ namespace swizzle::sequences {
 StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<float> shift);
 // An element-wise operator that takes a normalisation a stage further.
 StatusOr<Form> CombineMoments(Context& context);
-// `tokens` normalised, scaled and shifted by these constant inputs; `shift` may be left out.
+// `tokens` normalised, in groups of channels, scaled and shifted by these constant inputs, of one group; `shift` may be
+// left out.
 StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon,
-                           bool centred = true);
+                           bool centred = true, int64_t groups = 1);
 StatusOr<Form> InterpretReduceMean(Context& context);
 // By the root mean square, too: RMSNormalization, SimplifiedLayerNormalization.
 StatusOr<Form> InterpretLayerNorm(Context& context);

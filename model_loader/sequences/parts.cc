@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/integers.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/slice_arguments.h"
@@ -81,6 +82,26 @@ StatusOr<Form> SliceConstant(Context& context, const Known& known, int64_t axis,
   return tokens;
 }
 
+// Whether it is of channels that a view takes apart.
+bool HasChannels(const Form& form) {
+  return std::holds_alternative<Tokens>(form) || std::holds_alternative<Mixture>(form) ||
+         std::holds_alternative<PositionNumbers>(form);
+}
+
+// Every so manieth of the channels of one dimension, from the first on.
+StatusOr<Form> EveryOf(Context& context, Form form, int64_t axis, int64_t step) {
+  if (step == 1) return form;
+  View* const view = HasChannels(form) ? ViewOf(form) : nullptr;
+  if (view == nullptr || step < 1 || !view->Is(axis, AxisKind::kChannels)) {
+    return context.Refuse("its steps are not 1, and not of channels");
+  }
+  Axis channels = view->dims[axis][0];
+  channels.stride *= step;
+  channels.size.factor = CeilDiv(channels.size.factor, step);
+  view->dims[axis] = AsDimension(channels);
+  return form;
+}
+
 // Slice's arguments among the forms.
 struct KnownArguments {
   using Place = Whole;
@@ -122,19 +143,20 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
     sliced.view.dims[axis] = AsDimension({dim[0].kind, taken->count});
     return sliced;
   }
-  if (tokens == nullptr) return context.Refuse("it takes only a part of what is not an activation");
-  if (tokens->view.Is(axis, AxisKind::kLength) && taken->start == Whole{0} && taken->count.IsOne()) {
+  if (!HasChannels(form)) return context.Refuse("it takes only a part of what is not an activation");
+  Form sliced = form;
+  View& view = *ViewOf(sliced);
+  if (tokens != nullptr && view.Is(axis, AxisKind::kLength) && taken->start == Whole{0} && taken->count.IsOne()) {
     return SelectTokenOf(context, *tokens, axis, 0, true);
   }
-  if (!tokens->view.Is(axis, AxisKind::kChannels) || !taken->start.IsNumber() || !taken->count.IsNumber()) {
+  if (!view.Is(axis, AxisKind::kChannels) || !taken->start.IsNumber() || !taken->count.IsNumber()) {
     return context.Refuse("it takes a part of ", Text(shape), " that is neither of the channels nor one token");
   }
-  Tokens sliced = *tokens;
-  Axis channels = sliced.view.dims[axis][0];
+  Axis channels = view.dims[axis][0];
   if (taken->count.factor < 1) return context.Refuse("it takes nothing");
-  sliced.view.first_channel += taken->start.factor * channels.stride;
+  view.first_channel += taken->start.factor * channels.stride;
   channels.size = taken->count;
-  sliced.view.dims[axis] = AsDimension(channels);
+  view.dims[axis] = AsDimension(channels);
   return sliced;
 }
 
@@ -146,11 +168,11 @@ StatusOr<Form> InterpretSlice(Context& context) {
   }
   const int64_t rank = static_cast<int64_t>(ShapeOf(form)->size());
   SWIZZLE_ASSIGN_OR_RETURN(const auto slice, SliceArgumentsOf(context.node(), rank, KnownArguments{context}));
-  if (std::any_of(slice.steps.begin(), slice.steps.end(), [](int64_t step) { return step != 1; })) {
-    return context.Refuse("its steps are not 1");
-  }
   for (size_t i = 0; i < slice.axes.size(); ++i) {
+    const int64_t step = slice.steps.empty() ? 1 : slice.steps[i];
+    if (step < 1) return context.Refuse("its step is ", step);
     SWIZZLE_ASSIGN_OR_RETURN(form, SliceAxis(context, form, slice.axes[i], slice.starts[i], slice.ends[i]));
+    SWIZZLE_ASSIGN_OR_RETURN(form, EveryOf(context, std::move(form), slice.axes[i], step));
   }
   return form;
 }

@@ -7,6 +7,8 @@
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/mixtures.h"
+#include "model_loader/sequences/position_numbers.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -44,7 +46,7 @@ StatusOr<Form> CombinePositions(Context& context) {
   const size_t at = context.InputAs<Positions>(0) != nullptr ? 0 : 1;
   Positions positions = *context.InputAs<Positions>(at);
   const DType target = PointFunctionType(context.node(), positions.dtype);
-  if (op == "Cast" && !IsFloating(target) && target != DType::kBool) {
+  if (op == "Cast" && target != DType::kBool) {
     positions.dtype = target;
     return positions;
   }
@@ -102,6 +104,11 @@ StatusOr<Form> InterpretRange(Context& context) {
 
 StatusOr<Form> InterpretConcat(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(context.node(), "axis", 0));
+  const auto rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
+  const size_t at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  const bool is_inside = axis >= -rank && axis < rank;
+  if (is_inside && context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
+  if (is_inside && context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
   const auto* rows = context.InputAs<Positions>(0);
   const auto* places = context.node().inputs.size() == 2 ? context.InputAs<Positions>(1) : nullptr;
   if (rows == nullptr || places == nullptr) return context.Refuse("it joins what is not known beforehand");

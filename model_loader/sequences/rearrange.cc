@@ -9,6 +9,7 @@
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/position_numbers.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -20,9 +21,13 @@ StatusOr<Form> Rearrange(Context& context, const std::function<std::optional<Vie
     form = std::move(tokens);
   }
   if (const auto* known = std::get_if<Known>(&form); known != nullptr && !known->IsUniform()) {
-    const auto pairs = AsPairs(context, 0);
-    if (!pairs.ok()) return context.Refuse("its input is a constant of many elements");
-    form = *pairs;
+    if (const auto pairs = AsPairs(context, 0); pairs.ok()) {
+      form = *pairs;
+    } else {
+      auto numbers = AsPositionNumbers(context, form);
+      if (!numbers.ok()) return context.Refuse("its input is a constant of many elements");
+      form = *std::move(numbers);
+    }
   }
   if (auto* known = std::get_if<Known>(&form)) {
     const auto changed = change(RepeatedView(known->shape));

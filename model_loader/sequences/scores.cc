@@ -14,22 +14,56 @@ namespace {
 
 using Stage = Scores::Stage;
 
-// Whether two activations are split into sequences and heads alike.
+// Whether two activations are split into sequences and heads alike, where heads of one may be there several times, for
+// as many heads of the other.
 bool AlikeInHeads(const View& a, const View& b) {
+  const auto is_of_heads = [](const Axes& axes) {
+    return std::ranges::all_of(axes, [](const Axis& axis) {
+      return axis.kind == AxisKind::kChannels || (axis.kind == AxisKind::kRepeat && axis.size.IsNumber());
+    });
+  };
   const auto same = [](const Axis& x, const Axis& y) { return x.kind == y.kind && x.size == y.size; };
-  const Axes left = LeadingAxes(a), right = LeadingAxes(b);
-  return a.rank() == b.rank() && std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
+  if (a.rank() != b.rank()) return false;
+  for (size_t i = 0; i + 2 < a.rank(); ++i) {
+    const Axes &left = a.dims[i], &right = b.dims[i];
+    if (is_of_heads(left) && is_of_heads(right) ? SizeOf(left) != SizeOf(right)
+                                                : !std::ranges::equal(left, right, same))
+      return false;
+  }
+  return true;
 }
 
-Axes With(Axes axes, const Axes& more) {
-  axes.insert(axes.end(), more.begin(), more.end());
+// Heads that are there several times, as channels of their own.
+Axes AsHeads(Axes axes) {
+  for (Axis& axis : axes) {
+    if (axis.kind == AxisKind::kRepeat) axis = {AxisKind::kChannels, axis.size, 0};
+  }
   return axes;
 }
 
-int64_t CountChannels(const Axes& axes) { return static_cast<int64_t>(ChannelsOf(axes, 0).size()); }
+// The channels of heads, as often as they are there, and of each in order.
+std::vector<int64_t> HeadChannels(const View& view, const Axes& of_head) {
+  Axes axes = AsHeads(LeadingAxes(view));
+  axes.insert(axes.end(), of_head.begin(), of_head.end());
+  return ChannelsOf(axes, view.first_channel);
+}
+
+// Whether all channels are there, those of each head in any order.
+bool KeepsHeads(const std::vector<int64_t>& channels, int64_t all, int64_t heads) {
+  const auto size = static_cast<int64_t>(channels.size()) / heads;
+  if (static_cast<int64_t>(channels.size()) != all) return false;
+  std::vector<bool> seen(channels.size());
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const bool in_head = channels[i] / size == static_cast<int64_t>(i) / size;
+    if (!in_head || seen[static_cast<size_t>(channels[i])]) return false;
+    seen[static_cast<size_t>(channels[i])] = true;
+  }
+  return true;
+}
 
 // The matrix of tokens whose channels are these, and what it is still to be multiplied by.
-StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens, const Axes& channels) {
+StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens,
+                                            const std::vector<int64_t>& channels) {
   double scale = 1.0;
   Tokens whole = tokens;
   if (!tokens.samples.empty()) {
@@ -41,8 +75,7 @@ StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& toke
       SWIZZLE_ASSIGN_OR_RETURN(whole, Materialised(context, tokens));
     }
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const int value,
-                           context.out().SelectChannels(whole.value, ChannelsOf(channels, tokens.view.first_channel)));
+  SWIZZLE_ASSIGN_OR_RETURN(const int value, context.out().SelectChannels(whole.value, channels));
   return std::pair(value, scale);
 }
 
@@ -95,13 +128,20 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
                           " is not that of queries and keys");
   }
   Scores scores;
-  const Axes leading = LeadingAxes(queries.view);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto q, HeadMatrix(context, queries, With(leading, queries.view.dims[rank - 1])));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto k,
-                           HeadMatrix(context, keys, With(LeadingAxes(keys.view), keys.view.dims[rank - 2])));
+  std::vector<int64_t> of_queries = HeadChannels(queries.view, queries.view.dims[rank - 1]);
+  std::vector<int64_t> of_keys = HeadChannels(keys.view, keys.view.dims[rank - 2]);
+  const auto size = static_cast<int64_t>(ChannelsOf(queries.view.dims[rank - 1], 0).size());
+  scores.heads = static_cast<int64_t>(of_queries.size()) / size;
+  // The sum of a head's products is the same in any order.
+  const auto all = [&](const Tokens& tokens) { return context.out().Channels(tokens.value); };
+  if (of_queries == of_keys && KeepsHeads(of_queries, all(queries), scores.heads) && all(keys) == all(queries)) {
+    std::ranges::sort(of_queries);
+    of_keys = of_queries;
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto q, HeadMatrix(context, queries, of_queries));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto k, HeadMatrix(context, keys, of_keys));
   scores.queries = q.first;
   scores.keys = k.first;
-  scores.heads = CountChannels(leading);
   scores.scale = scale * q.second * k.second;
   scores.view = queries.view;
   scores.view.dims[rank - 1] = keys.view.dims[rank - 1];
@@ -119,8 +159,8 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
                        AlikeInHeads(scores.view, values.view);
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));
-  const Axes leading = LeadingAxes(whole.view);
-  SWIZZLE_ASSIGN_OR_RETURN(const auto v, HeadMatrix(context, whole, With(leading, whole.view.dims[rank - 1])));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto v,
+                           HeadMatrix(context, whole, HeadChannels(whole.view, whole.view.dims[rank - 1])));
   SequenceFacts& facts = context.facts();
   if (scores.mask == kNoValue) {
     facts.AttendWithoutMask();
@@ -139,16 +179,8 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
         context.out().Attention(scores.queries, scores.keys, v.first, scores.heads, static_cast<float>(scores.scale));
   }
   attended.view = values.view;
-  attended.view.first_channel = 0;
-  int64_t stride = 1;
-  for (size_t i = rank; i-- > 0;) {
-    Axes& dim = attended.view.dims[i];
-    for (size_t k = dim.size(); k-- > 0;) {
-      if (dim[k].kind != AxisKind::kChannels) continue;
-      dim[k].stride = stride;
-      stride *= dim[k].size.factor;
-    }
-  }
+  for (size_t i = 0; i + 2 < rank; ++i) attended.view.dims[i] = AsHeads(attended.view.dims[i]);
+  attended.view = InOrder(attended.view).view;
   return attended;
 }
 

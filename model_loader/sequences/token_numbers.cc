@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 
 namespace swizzle::sequences {
@@ -43,9 +44,24 @@ std::optional<Compared> CompareAgain(Context& context, const PointFunction& func
   return Compared{compared->number, Rounded(function(at_equal), result), Rounded(function(at_other), result)};
 }
 
+// Whether an input is a constant for each pair of tokens that goes by their distance; all others know it as such then.
+bool HasTableByDistance(Context& context) {
+  bool found = false;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    const auto* known = context.InputAs<Known>(i);
+    if (known == nullptr || known->IsUniform()) continue;
+    auto distances = DistancesOfTable(context, *known);
+    if (!distances) return false;
+    context.ReplaceInput(i, *std::move(distances));
+    found = true;
+  }
+  return found;
+}
+
 }  // namespace
 
 StatusOr<Form> CombineTokenNumbers(Context& context) {
+  if (HasTableByDistance(context)) return CombineDistances(context);
   TokenNumbers result;
   bool first = true;
   std::vector<double> at_zero, at_one;

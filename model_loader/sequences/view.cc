@@ -23,6 +23,10 @@ void Append(Axes& dim, const Axis& axis) {
   dim.push_back(axis);
 }
 
+bool AlikeInKind(const Axes& a, const Axes& b) {
+  return std::ranges::equal(a, b, [](const Axis& x, const Axis& y) { return x.kind == y.kind && x.size == y.size; });
+}
+
 // Takes the outer `count` of an axis, leaving the rest; false where it does not divide so.
 bool TakeOuter(Axis& axis, const Whole& count, Axis& taken) {
   if (axis.kind != AxisKind::kChannels && axis.kind != AxisKind::kRepeat) return false;
@@ -160,6 +164,74 @@ std::vector<int64_t> ChannelsOf(const Axes& axes, int64_t first_channel) {
     channels = std::move(next);
   }
   return channels;
+}
+
+OrderedChannels InOrder(const View& view) {
+  OrderedChannels ordered{ChannelsOf(view.AllAxes(), view.first_channel), view};
+  ordered.view.first_channel = 0;
+  int64_t stride = 1;
+  for (size_t i = ordered.view.rank(); i-- > 0;) {
+    Axes& dim = ordered.view.dims[i];
+    const int64_t inner = stride;
+    for (size_t k = dim.size(); k-- > 0;) {
+      if (dim[k].kind != AxisKind::kChannels) continue;
+      dim[k].stride = stride;
+      stride *= dim[k].size.factor;
+    }
+    if (dim.size() > 1 && IsOfChannels(dim)) dim = {{AxisKind::kChannels, SizeOf(dim), inner}};
+  }
+  return ordered;
+}
+
+std::optional<PairedChannels> PairInOrder(const View& a, const View& b) {
+  const auto shape = Broadcast(a.shape(), b.shape());
+  if (!shape) return std::nullopt;
+  const View left = *Expanded(a, *shape), right = *Expanded(b, *shape);
+  PairedChannels paired{{{a.first_channel, b.first_channel}}, {}};
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const Axes &of_a = left.dims[i], &of_b = right.dims[i];
+    std::vector<int64_t> from_a = ChannelsOf(of_a, 0), from_b = ChannelsOf(of_b, 0);
+    if (IsRepeated(of_b)) {
+      from_b.assign(from_a.size(), 0);
+    } else if (IsRepeated(of_a)) {
+      from_a.assign(from_b.size(), 0);
+    } else if (!(IsOfChannels(of_a) && IsOfChannels(of_b)) && !AlikeInKind(of_a, of_b)) {
+      return std::nullopt;
+    }
+    paired.view.dims.push_back(IsRepeated(of_a) ? of_b : of_a);
+    std::vector<std::pair<int64_t, int64_t>> next;
+    for (const auto& [first, second] : paired.channels) {
+      for (size_t k = 0; k < from_a.size(); ++k) next.emplace_back(first + from_a[k], second + from_b[k]);
+    }
+    paired.channels = std::move(next);
+  }
+  paired.view = InOrder(paired.view).view;
+  return paired;
+}
+
+std::optional<JoinedChannels> JoinInOrder(const std::vector<View>& views, size_t axis) {
+  JoinedChannels joined{{}, views[0]};
+  std::vector<int64_t> counts;  // channels along the axis, and in the dimensions behind it
+  int64_t outer = 1, along = 0;
+  for (const View& view : views) {
+    if (view.rank() != joined.view.rank() || !IsOfChannels(view.dims[axis])) return std::nullopt;
+    int64_t inner = 1, before = 1;
+    for (size_t i = 0; i < view.rank(); ++i) {
+      if (i != axis && !AlikeInKind(view.dims[i], views[0].dims[i])) return std::nullopt;
+      (i < axis ? before : inner) *= static_cast<int64_t>(ChannelsOf(view.dims[i], 0).size());
+    }
+    counts.push_back(inner);
+    outer = before;
+    along += SizeOf(view.dims[axis]).factor;
+  }
+  for (int64_t i = 0; i < outer; ++i) {
+    for (size_t k = 0; k < views.size(); ++k) {
+      for (int64_t j = 0; j < counts[k]; ++j) joined.sources.emplace_back(k, i * counts[k] + j);
+    }
+  }
+  joined.view.dims[axis] = ChannelAxis(along);
+  joined.view = InOrder(joined.view).view;
+  return joined;
 }
 
 }  // namespace swizzle

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model_loader/sequences/whole.h"
@@ -81,6 +82,29 @@ std::optional<View> Broadcast(const View& a, const View& b);
 
 // The channels that these axes go through, in their order.
 std::vector<int64_t> ChannelsOf(const Axes& axes, int64_t first_channel);
+
+// A view's channels in the order of its dimensions, and the view of these.
+struct OrderedChannels {
+  std::vector<int64_t> channels;
+  View view;
+};
+OrderedChannels InOrder(const View& view);
+
+// The channels of two views that broadcast to each other, pair by pair in the order of the result's dimensions. What is
+// the same along a dimension goes with anything there; channels go with as many channels, however they are split.
+struct PairedChannels {
+  std::vector<std::pair<int64_t, int64_t>> channels;
+  View view;
+};
+std::optional<PairedChannels> PairInOrder(const View& a, const View& b);
+
+// Where the channels of views that are joined along a dimension of channels come from, in the order of the result's
+// dimensions: which view, and the place among its channels in order. Nothing where the views differ elsewhere.
+struct JoinedChannels {
+  std::vector<std::pair<size_t, int64_t>> sources;
+  View view;
+};
+std::optional<JoinedChannels> JoinInOrder(const std::vector<View>& views, size_t axis);
 
 }  // namespace swizzle
 

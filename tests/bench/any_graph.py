@@ -32,6 +32,7 @@ from whole_models import Peer, Swizzle, commit, machine, take_turns
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'integration'))
 import make_architectures  # noqa: E402
+import text_architectures  # noqa: E402, F401: it adds to those of make_architectures
 import vision_architectures  # noqa: E402, F401: it adds to those of make_architectures
 
 

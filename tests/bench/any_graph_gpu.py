@@ -24,6 +24,7 @@ import onnx
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'integration'))
 import make_architectures  # noqa: E402
+import text_architectures  # noqa: E402, F401: it adds to those of make_architectures
 import vision_architectures  # noqa: E402, F401: it adds to those of make_architectures
 
 READERS = 5

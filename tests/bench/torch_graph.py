@@ -87,7 +87,9 @@ def constant_of_shape(a, shape):
 
 TYPES = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool}
 FUNCTIONS = {
-    'Abs': lambda a, x: x.abs(), 'Add': lambda a, x, y: x + y, 'Mul': lambda a, x, y: x * y,
+    'Abs': lambda a, x: x.abs(), 'And': lambda a, x, y: x & y, 'Cos': lambda a, x: x.cos(), 'Sin': lambda a, x: x.sin(),
+    'Less': lambda a, x, y: x < y, 'Neg': lambda a, x: -x, 'Not': lambda a, x: ~x, 'Sqrt': lambda a, x: x.sqrt(),
+    'Add': lambda a, x, y: x + y, 'Mul': lambda a, x, y: x * y,
     'Sub': lambda a, x, y: x - y, 'Pow': lambda a, x, y: x ** y, 'Min': lambda a, x, y: torch.minimum(x, y),
     'Div': lambda a, x, y: x / y if x.is_floating_point() else torch.div(x, y, rounding_mode='trunc'),
     'Equal': lambda a, x, y: x == y, 'Where': lambda a, c, x, y: torch.where(c, x, y),

@@ -15,7 +15,7 @@ EXPORTS = ROOT / 'tests' / 'testdata' / 'exports'
 QUANTISED_TOLERANCE = 0.05  # largest difference over largest magnitude
 BATCH, TOKENS, LENGTHS = 3, 11, [11, 5, 1]
 VOCABULARY = 40
-TEXTS = ('bert', 'camembert', 'distilbert', 'electra', 'mpnet', 'roberta', 't5')
+TEXTS = ('bert', 'camembert', 'distilbert', 'electra', 'gemma3', 'modernbert', 'mpnet', 'qwen3', 'roberta', 't5')
 PADDING = {'roberta': 1, 'camembert': 1, 'mpnet': 1}  # the id, where positions are made of ids; else 0
 
 # name -> regions, layers that they hold, interpreted nodes. None: it is planned whole
@@ -28,9 +28,13 @@ EXPECTED = {
     'densenet_opset9': None,
     'distilbert_opset14': None,
     'electra_opset12': None,
+    'gemma3_opset20': None,
+    'modernbert_opset17': None,
+    'modernbert_opset20': None,
     'mpnet_opset13': None,
     'pools_opset10': (1, 6, 1),
     'pools_opset17': (1, 6, 1),
+    'qwen3_opset20': None,
     'recurrent_opset11': (6, 7, 6),
     'recurrent_opset17': (6, 7, 6),
     'roberta_opset11': None,

@@ -3,7 +3,7 @@
 import numpy
 from onnx import TensorProto
 
-from make_architectures import TRANSFORMER, VOCABULARY, architecture
+from make_architectures import BASE, TRANSFORMER, VOCABULARY, architecture
 
 LENGTH = {**TRANSFORMER, 'length': 20}
 
@@ -37,26 +37,113 @@ def apart_in(g, ids):
     return g.node('Cast', [apart], to=TensorProto.FLOAT), length
 
 
+def rms_norm(g, x, channels):
+    """By the root mean square of the last dimension."""
+    squares = g.last_mean(g.node('Pow', [x, g.scalar(2.0)]))
+    inverse = g.node('Div', [g.scalar(1.0), g.node('Sqrt', [g.add(squares, g.scalar(1e-6))])])
+    return g.multiply(g.initializer(1 + g.normal(channels, scale=0.1)), g.multiply(x, inverse))
+
+
+def waves(g, ids, size, base):
+    """Cosines and sines of positions for all channels of a head, [1, 1, length, size]."""
+    length = g.node('Gather', [g.node('Shape', [ids]), g.constant(1, 'int64')], axis=0)
+    places = g.node('Range', [g.constant(0, 'int64'), length, g.constant(1, 'int64')])
+    places = g.node('Cast', [g.unsqueeze(places, 0, 1)], to=TensorProto.FLOAT)
+    frequencies = (base ** (-numpy.arange(0, size, 2) / size)).astype('float32')
+    angles = g.transpose(g.node('MatMul', [g.initializer(frequencies[None, :, None]), places]), 0, 2, 1)
+    angles = g.concat([angles, angles], -1)
+    return g.unsqueeze(g.node('Cos', [angles]), 1), g.unsqueeze(g.node('Sin', [angles]), 1)
+
+
+def turned(g, x, cosines, sines, size):
+    """Rotary embedding of halves, as transformers has it, of [batch, heads, length, size]."""
+    def part(begin, end):
+        return g.node('Slice', [x, g.integers(begin), g.integers(end), g.integers(3)])
+
+    halves = g.concat([g.node('Neg', [part(size // 2, size)]), part(0, size // 2)], -1)
+    return g.add(g.multiply(x, cosines), g.multiply(halves, sines))
+
+
+@architecture({**LENGTH, 'local': 8}, {**BASE, 'layers': 22, 'inner': 1152, 'local': 128})
+def modernbert(g, s):
+    """Rotary embeddings, local attention but in every third layer, gated layers without biases, norms before."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    size, lowest = s.hidden // s.heads, float(numpy.finfo('float32').min)
+    kept = g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)
+    of_mask = g.node('Where', [kept, g.scalar(0.0), g.scalar(lowest)])
+    apart = g.node('Abs', [apart_in(g, ids)[0]])
+    near = g.node('Not', [g.node('Less', [g.scalar(s.local // 2), apart])])
+    of_near = g.node('Where', [g.unsqueeze(near, 0, 1), of_mask, g.scalar(lowest)])
+    norm = lambda x: g.node('LayerNormalization', [x, g.initializer(1 + g.normal(s.hidden, scale=0.1))],  # noqa: E731
+                            axis=-1, epsilon=1e-5)
+    both = [(*waves(g, ids, size, base), bias) for base, bias in ((160000.0, of_mask), (10000.0, of_near))]
+    x = norm(g.table(VOCABULARY, s.hidden, ids))
+    for layer in range(s.layers):
+        cosines, sines, bias = both[layer % 3 > 0]
+        qkv = g.reshape(g.linear(norm(x) if layer > 0 else x, s.hidden, 3 * s.hidden, bias=False), 0, -1, 3, s.heads, size)
+        q, k, v = (g.squeeze(y, 2) for y in g.split(g.transpose(qkv, 0, 3, 2, 1, 4), 1, 1, 1, axis=2))
+        q, k = (turned(g, y, cosines, sines, size) for y in (q, k))
+        scores = g.node('Div', [g.node('MatMul', [q, g.transpose(k, 0, 1, 3, 2)]), g.scalar(size ** 0.5)])
+        y = g.node('MatMul', [g.node('Softmax', [g.add(scores, bias)], axis=-1), v])
+        y = g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.hidden)
+        x = g.add(x, g.linear(y, s.hidden, s.hidden, bias=False))
+        inner, gate = g.split(g.linear(norm(x), s.hidden, 2 * s.inner, bias=False), s.inner, s.inner, axis=2)
+        x = g.add(x, g.linear(g.multiply(g.gelu(inner), gate), s.inner, s.hidden, bias=False))
+    g.output(norm(x))
+
+
+@architecture({**LENGTH, 'groups': 2, 'size': 24}, {'hidden': 1024, 'layers': 28, 'heads': 16, 'groups': 8, 'size': 128,
+                                                    'inner': 3072})
+def qwen3(g, s):
+    """A decoder as an encoder: causal, heads that share keys and values, queries and keys normalised by head."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    cosines, sines = waves(g, ids, s.size, 1e6)
+    later = g.node('Less', [g.scalar(0.0), g.node('Neg', [apart_in(g, ids)[0]])])
+    seen = g.node('And', [g.node('Not', [g.unsqueeze(later, 0, 1)]),
+                          g.node('Cast', [g.unsqueeze(mask, 1, 2)], to=TensorProto.BOOL)])
+    bias = g.node('Where', [seen, g.scalar(0.0), g.scalar(float(numpy.finfo('float32').min))])
+    shape = g.node('Shape', [ids])
+    batch, length = (g.node('Slice', [shape, g.integers(i), g.integers(i + 1)]) for i in range(2))
+    several = g.concat([batch, g.integers(s.groups), g.integers(s.heads // s.groups), length, g.integers(s.size)], 0)
+
+    def heads_of(x, heads):
+        return g.reshape(g.linear(x, s.hidden, heads * s.size, bias=False), 0, -1, heads, s.size)
+
+    def repeated(x):
+        return g.reshape(g.node('Expand', [g.unsqueeze(x, 2), several]), 0, s.heads, -1, s.size)
+
+    x = g.table(VOCABULARY, s.hidden, ids)
+    for _ in range(s.layers):
+        y = rms_norm(g, x, s.hidden)
+        q, k = (g.transpose(rms_norm(g, heads_of(y, heads), s.size), 0, 2, 1, 3) for heads in (s.heads, s.groups))
+        v = g.transpose(heads_of(y, s.groups), 0, 2, 1, 3)
+        q, k = (turned(g, z, cosines, sines, s.size) for z in (q, k))
+        scores = g.node('MatMul', [q, g.transpose(repeated(k), 0, 1, 3, 2)])
+        scores = g.node('Div', [scores, g.scalar(s.size ** 0.5)])
+        y = g.node('MatMul', [g.node('Softmax', [g.add(scores, bias)], axis=-1), repeated(v)])
+        y = g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.heads * s.size)
+        x = g.add(x, g.linear(y, s.heads * s.size, s.hidden, bias=False))
+        y = rms_norm(g, x, s.hidden)
+        gate = g.silu(g.linear(y, s.hidden, s.inner, bias=False))
+        x = g.add(x, g.linear(g.multiply(gate, g.linear(y, s.hidden, s.inner, bias=False)), s.inner, s.hidden, bias=False))
+    g.output(rms_norm(g, x, s.hidden))
+
+
 def t5_stack(g, s, ids, mask, bucket):
     """Norms without means, no scale of scores, and a bias by relative position beside the mask's."""
-    def rms_norm(x):
-        squares = g.last_mean(g.node('Pow', [x, g.scalar(2.0)]))
-        inverse = g.node('Div', [g.scalar(1.0), g.node('Sqrt', [g.add(squares, g.scalar(1e-6))])])
-        return g.multiply(g.initializer(1 + g.normal(s.hidden, scale=0.1)), g.multiply(x, inverse))
-
     bias = g.unsqueeze(g.transpose(g.table(s.buckets, s.heads, bucket), 2, 0, 1), 0)
     bias = g.add(bias, masked_scores(g, mask))
     x, size = g.table(VOCABULARY, s.hidden, ids), s.hidden // s.heads
     for _ in range(s.layers):
-        y = rms_norm(x)
+        y = rms_norm(g, x, s.hidden)
         q, k, v = (g.reshape(g.linear(y, s.hidden, s.hidden, bias=False), 0, -1, s.heads, size) for _ in range(3))
         q, k, v = g.transpose(q, 0, 2, 1, 3), g.transpose(k, 0, 2, 3, 1), g.transpose(v, 0, 2, 1, 3)
         y = g.node('MatMul', [g.node('Softmax', [g.add(g.node('MatMul', [q, k]), bias)], axis=-1), v])
         y = g.linear(g.reshape(g.transpose(y, 0, 2, 1, 3), 0, -1, s.hidden), s.hidden, s.hidden, bias=False)
         x = g.add(x, y)
-        y = g.linear(g.relu(g.linear(rms_norm(x), s.hidden, s.inner, bias=False)), s.inner, s.hidden, bias=False)
+        y = g.linear(g.relu(g.linear(rms_norm(g, x, s.hidden), s.hidden, s.inner, bias=False)), s.inner, s.hidden, bias=False)
         x = g.add(x, y)
-    g.output(rms_norm(x))
+    g.output(rms_norm(g, x, s.hidden))
 
 
 @architecture({**LENGTH, 'buckets': 8})

@@ -65,11 +65,12 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   if (problem.op == Op::kBiasedAttention) return DrawPairBiases(kernel_case, random);
   const int64_t taps = IsWindowed(problem.op) ? problem.window().taps() : 1;
   DenseMatrix matrix;
-  const bool embeds = problem.op == Op::kEmbedding;
-  matrix.rows = embeds ? kernel_case.table_rows : problem.output.channels;
+  const bool is_table = ReadsRowsOfTokens(problem.op);
+  const int64_t table_columns = problem.op == Op::kRotary ? 2 * problem.rotation().pairs : problem.output.channels;
+  matrix.rows = is_table ? kernel_case.table_rows : problem.output.channels;
   const bool of_product = problem.op == Op::kLayerNorm && problem.epilogue.residual;
   const bool multiplies = problem.op == Op::kConv || of_product;
-  matrix.cols = embeds ? problem.output.channels : multiplies ? problem.input.channels * taps : taps;
+  matrix.cols = is_table ? table_columns : multiplies ? problem.input.channels * taps : taps;
   matrix.values = DrawValues(matrix.rows * matrix.cols, 1, random);
   std::bernoulli_distribution zero(kernel_case.sparsity);
   for (int64_t i = 0; i < matrix.rows * matrix.cols; ++i) {

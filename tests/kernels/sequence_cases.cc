@@ -56,6 +56,15 @@ std::vector<KernelCase> LayerNormCases() {
       cases.push_back(made);
     }
   }
+  // Heads that are normalised apart.
+  for (const auto& [groups, size] : std::vector<std::pair<int32_t, int64_t>>{{2, 3}, {12, 64}, {3, 16}, {5, 130}}) {
+    for (const auto& lengths : kLengths) {
+      KernelCase made = SequenceCase(Op::kLayerNorm, lengths, groups * size, cases.size());
+      made.problem.normalisation() = {1e-5f, cases.size() % 3 == 0, groups};
+      made.bias = cases.size() % 2 == 0;
+      cases.push_back(made);
+    }
+  }
   // The last two are of so many positions that CUDA's rows take several at once.
   for (const Extent& planes : {Extent{1, 24, 7, 5}, Extent{3, 100, 1, 17}, Extent{2, 384, 9, 8}, Extent{3, 24, 75, 73},
                                Extent{1, 40, 128, 129}}) {
@@ -193,6 +202,25 @@ std::vector<KernelCase> BiasedAttentionCases() {
   return cases;
 }
 
+// All channels of a head and some, in all channels and with others behind them.
+std::vector<KernelCase> RotaryCases() {
+  constexpr Rotation kRotations[] = {{1, 2, 1},   {2, 32, 16}, {24, 32, 16}, {3, 64, 16},
+                                     {2, 20, 10}, {5, 7, 3},   {2, 128, 64}, {2, 100, 50}};
+  std::vector<KernelCase> cases;
+  for (const Rotation& rotation : kRotations) {
+    for (const auto& lengths : kLengths) {
+      const size_t turn = cases.size();
+      const int64_t turned = int64_t{rotation.heads} * rotation.size;
+      const int64_t behind = turn / 2 % 3 == 0 ? 0 : turn / 2 % 3 == 1 ? turned / 2 : 5;
+      KernelCase made = SequenceCase(Op::kRotary, lengths, turned + behind, turn);
+      made.problem.rotation() = rotation;
+      made.table_rows = 500;
+      cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
 std::vector<KernelCase> ReductionCases(Op op) {
   std::vector<KernelCase> cases;
   for (int64_t channels : {1, 17, 64}) {
@@ -247,6 +275,8 @@ std::vector<KernelCase> SequenceCases(Op op) {
       return SparseAttentionCases();
     case Op::kBiasedAttention:
       return BiasedAttentionCases();
+    case Op::kRotary:
+      return RotaryCases();
     case Op::kSelectToken:
     case Op::kMeanTokens:
       return ReductionCases(op);

@@ -235,6 +235,14 @@ int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 
+int NetworkBuilder::Rotary(int input, int32_t size, int32_t pairs, int64_t positions) {
+  const int64_t channels = value(input).channels;
+  Layer layer = NewLayer(Op::kRotary, {input});
+  layer.rotation() = {static_cast<int32_t>(channels / size), size, pairs};
+  layer.weight = AddWeight(positions, int64_t{2} * pairs, 0.0, false);
+  return AppendTokens(std::move(layer), channels, true);
+}
+
 int NetworkBuilder::BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach) {
   Layer layer = NewLayer(Op::kBiasedAttention, {q, k, v});
   layer.attention() = {.heads = heads, .scale = scale, .reach = reach};

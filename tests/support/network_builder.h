@@ -56,6 +56,8 @@ class NetworkBuilder {
   int LayerNorm(int input);
   int Attention(int q, int k, int v, int32_t heads, float scale);
   // Biases by distance, of which the farthest ahead exclude keys.
+  // All channels of heads of `size`, in pairs of which there are `pairs`, by a table of so many positions.
+  int Rotary(int input, int32_t size, int32_t pairs, int64_t positions);
   int BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach);
   int SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern);
   int SelectFirstToken(int input);

@@ -1,6 +1,7 @@
 #include "tests/support/random_encoder.h"
 
 #include "kernels/format/attention_pattern.h"
+#include "model_loader/network/shared_weights.h"
 #include "tests/support/network_builder.h"
 
 namespace swizzle::testing {
@@ -9,6 +10,17 @@ namespace {
 constexpr int64_t kInner = 40;
 constexpr int32_t kHeads = 2;
 constexpr int64_t kPositionOffset = 2;  // as RoBERTa, whose positions start at 2
+
+// Queries and keys are turned by one table.
+void ShareTables(Network& network) {
+  int table = -1;
+  for (Layer& layer : network.layers) {
+    if (layer.op != Op::kRotary) continue;
+    if (table >= 0) network.weights[layer.weight] = network.weights[table];
+    if (table < 0) table = layer.weight;
+  }
+  if (table >= 0) ShareWeights(network);
+}
 
 }  // namespace
 
@@ -23,7 +35,11 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
     sum = b.Pointwise(Op::kAdd, {words, b.Embedding(-1, options.positions, channels, kPositionOffset)});
   }
   const int x = b.LayerNorm(sum);
-  const int q = b.Linear(x, channels, s), k = b.Linear(x, channels, s), v = b.Linear(x, channels, s);
+  const auto turned = [&](int value) {
+    const auto size = static_cast<int32_t>(channels / kHeads);
+    return options.rotary > 0 ? b.Rotary(value, size, size / 3, options.rotary) : value;
+  };
+  const int q = turned(b.Linear(x, channels, s)), k = turned(b.Linear(x, channels, s)), v = b.Linear(x, channels, s);
   const bool sparse = options.band > 0;
   const auto pattern = [&] {
     return AttentionPattern::FromBandAndRandom(options.length, options.band, 0.2, options.seed);
@@ -37,6 +53,7 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   const int pooled = b.Function(b.Linear(b.SelectFirstToken(hidden), channels, s), {FunctionKind::kTanh, 0, 0});
 
   Network network = b.Finish();
+  ShareTables(network);
   Shape tokens = {options.length > 0 ? options.length : -1}, rows;
   if (options.batch_size > 0) {
     tokens.insert(tokens.begin(), options.batch_size);

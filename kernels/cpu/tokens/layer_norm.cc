@@ -23,9 +23,19 @@ struct Normalisation {
   explicit Normalisation(const KernelArgs& args)
       : scale(static_cast<const ScaleAndBias&>(*args.weight).scale()),
         bias(static_cast<const ScaleAndBias&>(*args.weight).bias()),
-        channels(args.problem->input.channels),
+        groups(args.problem->normalisation().groups),
+        channels(args.problem->input.channels / groups),
         epsilon(args.problem->normalisation().epsilon),
         centred(args.problem->normalisation().centred) {}
+
+  // That of a group's channels, which begin at FirstChannel(group).
+  Normalisation Of(int64_t group) const {
+    Normalisation own = *this;
+    own.scale += FirstChannel(group);
+    own.bias += FirstChannel(group);
+    return own;
+  }
+  int64_t FirstChannel(int64_t group) const { return group * channels; }
 
   // What sums are multiplied by to get means: all of them are 0 without centring.
   HWY_INLINE FloatVector ToMean() const {
@@ -34,7 +44,8 @@ struct Normalisation {
 
   const float* scale;
   const float* bias;
-  int64_t channels;
+  int64_t groups;
+  int64_t channels;  // of a group
   float epsilon;
   bool centred;
 };
@@ -134,17 +145,17 @@ void NormaliseRun(const Normalisation& norm, const T* input, int64_t width, int6
   }
 }
 
-// kRows neighbouring tokens side by side, each with its channels in a row. Lanes beyond the last channel are kept at
-// the mean.
+// kRows neighbouring tokens side by side, each with its channels in a row, `stride` behind the one before. Lanes beyond
+// the last channel are kept at the mean.
 template <int kRows>
-void NormaliseRows(const Normalisation& norm, const float* input, float* output) {
+void NormaliseRows(const Normalisation& norm, const float* input, float* output, int64_t stride) {
   const FloatTag d;
   const int64_t channels = norm.channels;
   FloatVector sums[kRows], differences[kRows], squares[kRows];
   SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) sums[r] = differences[r] = squares[r] = hn::Zero(d);
   for (int64_t c = 0; c < channels; c += kLanes) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      sums[r] = hn::Add(sums[r], LoadSome(input + r * channels + c, channels - c));
+      sums[r] = hn::Add(sums[r], LoadSome(input + r * stride + c, channels - c));
     }
   }
   FloatVector means[kRows], corrections[kRows], factors[kRows];
@@ -152,7 +163,7 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
   SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) means[r] = hn::Mul(hn::SumOfLanes(d, sums[r]), to_mean);
   for (int64_t c = 0; c < channels; c += kLanes) {
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const FloatVector values = LoadSome(input + r * channels + c, channels - c, means[r]);
+      const FloatVector values = LoadSome(input + r * stride + c, channels - c, means[r]);
       const FloatVector difference = hn::Sub(values, means[r]);
       differences[r] = hn::Add(differences[r], difference);
       squares[r] = hn::MulAdd(difference, difference, squares[r]);
@@ -167,10 +178,10 @@ void NormaliseRows(const Normalisation& norm, const float* input, float* output)
     const int64_t left = channels - c;
     const FloatVector scale = LoadSome(norm.scale + c, left, to_mean), bias = LoadSome(norm.bias + c, left, to_mean);
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const FloatVector values = LoadSome(input + r * channels + c, left, means[r]);
+      const FloatVector values = LoadSome(input + r * stride + c, left, means[r]);
       const FloatVector difference = hn::Sub(hn::Sub(values, means[r]), corrections[r]);
       const FloatVector result = hn::MulAdd(hn::Mul(difference, factors[r]), scale, bias);
-      StoreSome(result, output + r * channels + c, left);
+      StoreSome(result, output + r * stride + c, left);
     }
   }
 }
@@ -206,7 +217,10 @@ void LayerNormPanels(const KernelArgs& args, Stream& stream) {
   const T* const input = args.Input<T>(0);
   T* const output = args.Output<T>();
   ForEachRun<false>(args, stream, [&](int64_t offset, int64_t width, int64_t units, int64_t) {
-    NormaliseRun(norm, input + offset, width, units, StoredRows<T>{output + offset, width});
+    for (int64_t group = 0; group < norm.groups; ++group) {
+      const int64_t first = offset + norm.FirstChannel(group) * width;
+      NormaliseRun(norm.Of(group), input + first, width, units, StoredRows<T>{output + first, width});
+    }
   });
 }
 
@@ -225,15 +239,19 @@ void LayerNormNchw(const KernelArgs& args, Stream& stream) {
   const Normalisation norm(args);
   const float* const input = args.Input<float>(0);
   float* const output = args.Output<float>();
-  CpuStream::From(stream).ParallelRanges(args.problem->input.batch, [&](int64_t, int64_t first, int64_t last) {
+  const int64_t channels = args.problem->input.channels;
+  const auto normalise_group = [&](int64_t group, int64_t first, int64_t last) {
     constexpr int kRows = 4;
+    const Normalisation own = norm.Of(group);
+    const auto at = [&](int64_t token) { return token * channels + norm.FirstChannel(group); };
     int64_t token = first;
     for (; token + kRows <= last; token += kRows) {
-      NormaliseRows<kRows>(norm, input + token * norm.channels, output + token * norm.channels);
+      NormaliseRows<kRows>(own, input + at(token), output + at(token), channels);
     }
-    for (; token < last; ++token) {
-      NormaliseRows<1>(norm, input + token * norm.channels, output + token * norm.channels);
-    }
+    for (; token < last; ++token) NormaliseRows<1>(own, input + at(token), output + at(token), channels);
+  };
+  CpuStream::From(stream).ParallelRanges(args.problem->input.batch, [&](int64_t, int64_t first, int64_t last) {
+    for (int64_t group = 0; group < norm.groups; ++group) normalise_group(group, first, last);
   });
 }
 
@@ -254,7 +272,7 @@ namespace swizzle::cpu {
 bool AcceptsLayerNorm(const Problem& problem) { return !problem.epilogue.residual; }
 
 bool AcceptsLayerNormToBytes(const Problem& problem) {
-  return AcceptsLayerNorm(problem) && WritesBytes(problem, Layout::kFullPanels);
+  return AcceptsLayerNorm(problem) && problem.normalisation().groups == 1 && WritesBytes(problem, Layout::kFullPanels);
 }
 
 bool AcceptsLayerNormOfRows(const Problem& problem) { return AcceptsLayerNorm(problem) && problem.input.plane() == 1; }

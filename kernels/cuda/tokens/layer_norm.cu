@@ -29,10 +29,13 @@ class LayerNormWeight final : public PackedWeight {
 
 constexpr int kMostHeldChannels = 1024;
 constexpr int kMostPacks = 8;  // that it holds: 1024 channels a warp
+
+// Blocks along y are groups of channels.
 template <typename Columns, typename T>
 __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operands<T> op) {
   Columns columns;
-  const int64_t offset = columns.position() * op.position_stride;
+  const int first = blockIdx.y * op.channels;
+  const int64_t offset = columns.position() * op.position_stride + first * op.channel_stride;
   const int end = columns.position() < op.positions ? op.channels : 0;
   const T* from = op.input + offset;
   const auto channels = static_cast<float>(op.channels);
@@ -54,7 +57,8 @@ __global__ void __launch_bounds__(kColumnThreads) LayerNormColumns(const Operand
 #pragma unroll 4
   for (int c = columns.first_channel(); c < end; c += Columns::kParts) {
     const int64_t at = c * op.channel_stride;
-    op.output[offset + at] = FromFloat<T>(fmaf(normalise(ToFloat(from[at])), op.scales[c], op.biases[c]));
+    op.output[offset + at] =
+        FromFloat<T>(fmaf(normalise(ToFloat(from[at])), op.scales[first + c], op.biases[first + c]));
   }
 }
 
@@ -311,7 +315,7 @@ void QueueHeldRows(const Operands<T>& op, Stream& stream) {
 template <typename T>
 void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
   constexpr int64_t kLine = 128 / sizeof(T);
-  if (op.channels <= kMostHeldChannels) {
+  if (op.channels <= kMostHeldChannels && op.groups == 1) {
     if (!HasClusters()) return QueueHeldRows<T, 1, 256, 1>(op, stream);
     // Whole lines of the second cache where rows begin with one. PERFORMANCE.md has the designs' times.
     const int64_t lines = op.channel_stride % kLine == 0 ? CeilDiv(op.positions, kLine) : 0;
@@ -327,7 +331,9 @@ void RunRows(const Operands<T>& op, Stream& stream, const auto& run) {
 
 }  // namespace
 
-bool AcceptsLayerNorm(const Problem& problem) { return !problem.epilogue.residual; }
+bool AcceptsLayerNorm(const Problem& problem) {
+  return !problem.epilogue.residual && problem.normalisation().groups <= LaunchGrid::kMostDown;
+}
 
 StatusOr<std::unique_ptr<PackedWeight>> PrepareLayerNorm(const Weight& weight, const Problem&) {
   const DenseMatrix scales = weight.ToDense();
@@ -346,6 +352,7 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
   const int64_t positions = problem.input.positions(), channels = problem.input.channels;
   const auto& weight = static_cast<const LayerNormWeight&>(*args.weight);
   const bool rows = kLayout == Layout::kRows;
+  const int groups = problem.normalisation().groups;
   const Operands<T> op{args.Input<T>(0),
                        weight.scales(),
                        weight.biases(),
@@ -353,15 +360,17 @@ void LayerNorm(const KernelArgs& args, Stream& stream) {
                        rows ? RowStride(positions) : 1,
                        rows ? 1 : channels,
                        positions,
-                       static_cast<int>(channels),
+                       static_cast<int>(channels / groups),
+                       groups,
                        problem.normalisation().epsilon,
                        problem.normalisation().centred};
   const auto run = [&](auto* kernel, int64_t threads_each) {
-    kernel<<<LaunchGrid::OfThreads(positions * threads_each, kColumnThreads), kColumnThreads, 0, QueueOf(stream)>>>(op);
+    const LaunchGrid grid(CeilDiv(positions * threads_each, int64_t{kColumnThreads}), groups);
+    kernel<<<grid, kColumnThreads, 0, QueueOf(stream)>>>(op);
   };
   if constexpr (kLayout == Layout::kNhwc) {
-    if (layer_norm::LaunchShort(op, stream)) return;
-    const bool held = channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
+    if (groups == 1 && layer_norm::LaunchShort(op, stream)) return;
+    const bool held = groups == 1 && channels % kPack == 0 && channels <= 32 * kPack * kMostPacks;
     if (!held) return run(LayerNormColumns<NhwcColumn, T>, NhwcColumn::kParts);
     LaunchDependent(LayerNormHeld<T>, LaunchGrid::OfThreads(positions * NhwcColumn::kParts, kColumnThreads),
                     kColumnThreads, 0, QueueOf(stream), op);

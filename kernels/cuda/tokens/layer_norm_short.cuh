@@ -17,7 +17,8 @@ struct Operands {
   T* output;
   int64_t channel_stride, position_stride;
   int64_t positions;
-  int channels;
+  int channels;  // of a group
+  int groups;
   float epsilon;
   bool centred;
 };

@@ -69,8 +69,8 @@ const Throughput& PlanThroughput::For(const Kernel& kernel) const {
 
 double EstimateMicroseconds(const Kernel& kernel, const Problem& problem, const WeightShape* weight,
                             const Throughput& throughput) {
-  // An embedding only moves those rows of its table that tokens name.
-  if (weight != nullptr && problem.op != Op::kEmbedding) {
+  // Of a table only those rows are moved that tokens name.
+  if (weight != nullptr && !ReadsRowsOfTokens(problem.op)) {
     return throughput.call_microseconds + MultiplyAdds(kernel, problem, *weight) / Rate(kernel, throughput) +
            WorkspaceMicroseconds(kernel, AsRowSolves(kernel, problem), throughput);
   }

@@ -43,7 +43,8 @@ std::vector<NormPair> FindNormPairs(const Network& network) {
   const Uses uses(network);
   for (size_t i = 0; i < network.layers.size(); ++i) {
     const Layer& norm = network.layers[i];
-    if (norm.op != Op::kLayerNorm || network.values[norm.output].quantisation) continue;
+    if (norm.op != Op::kLayerNorm || norm.normalisation().groups > 1) continue;
+    if (network.values[norm.output].quantisation) continue;
     const int maker = uses.makers[norm.inputs[0]];
     if (maker == kNone || uses.readers[norm.inputs[0]] != 1) continue;
     if (AddsResidualAlone(network, network.layers[maker])) pairs.push_back({static_cast<size_t>(maker), i});

@@ -56,8 +56,8 @@ std::string TimedText(const Attention& attention) {
 }
 
 std::string TimedText(const Normalisation& normalisation) {
-  const auto& [epsilon, centred] = normalisation;  // whatever epsilon is
-  return centred ? "" : " uncentred";
+  const auto& [epsilon, centred, groups] = normalisation;  // whatever epsilon is
+  return Concat(centred ? "" : " uncentred", groups == 1 ? "" : Concat(" groups ", groups));
 }
 
 std::string TimedText(const ConcatParts& parts) { return AttributesText(parts); }
@@ -70,6 +70,8 @@ std::string TimedText(const ChannelRange& range) {
 std::string TimedText(const Resampling& resampling) { return AttributesText(resampling); }
 
 std::string TimedText(const SpaceBlock& space) { return AttributesText(space); }
+
+std::string TimedText(const Rotation& rotation) { return AttributesText(rotation); }
 
 std::string TimedText(const TokenChoice& choice) {
   [[maybe_unused]] const auto& [token] = choice;  // whichever it is

@@ -12,7 +12,7 @@ namespace {
 
 // Of a layer's weight, in about multiply-adds; what was packed for vectors may be padded, what is sparse is less.
 int64_t MultiplyAdds(const Step& step, const Problem& problem) {
-  if (step.weight == nullptr || problem.op == Op::kEmbedding) return 0;
+  if (step.weight == nullptr || ReadsRowsOfTokens(problem.op)) return 0;
   const int64_t packed = static_cast<int64_t>(step.weight->bytes() / sizeof(float)) * problem.output.positions();
   const int64_t outputs = problem.output.channels * problem.output.positions();
   if (problem.op == Op::kConv) return std::min(packed, outputs * problem.input.channels * problem.window().taps());

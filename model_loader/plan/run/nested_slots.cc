@@ -63,6 +63,17 @@ class Nest {
     Put(step.output, step.inputs[0], problem.channel_range().first * ChannelUnits(problem.input, problem.from));
   }
 
+  // A Rotary's output is where its input was that nothing reads afterwards: what it does not turn stays.
+  void AddRotary(const Step& step, int index) {
+    const int input = step.inputs[0], output = step.output;
+    const Slot &read = list_.slots[input], &made = list_.slots[output];
+    const bool alone = places_[input].within == input && places_[output].within == output;
+    const bool alike = read.storage == made.storage && BatchOf(input) == BatchOf(output) &&
+                       read.value.elements() == made.value.elements();
+    if (alone && alike && !is_port_[input] && !is_port_[output] && read.last_step == index)
+      places_[output] = {input, 0};
+  }
+
   std::vector<SlotPlace> Finish() const {
     std::vector<SlotPlace> places;
     for (size_t i = 0; i < places_.size(); ++i) {
@@ -182,6 +193,7 @@ std::vector<SlotPlace> NestSlots(const StepList& list, BatchSize size, const std
     if (!copies.empty() && copies[i]) continue;
     if (list.steps[i].problem.op == Op::kConcat) nest.AddConcat(list.steps[i]);
     if (list.steps[i].problem.op == Op::kSlice) nest.AddSlice(list.steps[i]);
+    if (list.steps[i].problem.op == Op::kRotary) nest.AddRotary(list.steps[i], static_cast<int>(i));
   }
   return nest.Finish();
 }

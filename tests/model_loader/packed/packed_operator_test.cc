@@ -43,6 +43,8 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .length = 9}},
       {Op::kLayerNorm, Normalisation{1e-5f}},
       {Op::kLayerNorm, Normalisation{1e-5f, false}},
+      {Op::kLayerNorm, Normalisation{1e-5f, false, 4}},
+      {Op::kRotary, Rotation{.heads = 3, .size = 64, .pairs = 16}},
       {Op::kSelectToken, TokenChoice{-1}},
       {Op::kConcat, ConcatParts{3, true, {5, 7, 1}}},
       {Op::kSlice, ChannelRange{17}},

@@ -36,7 +36,11 @@ using testing::RunImages;
 using testing::RunSequences;
 using testing::SquareWindow;
 
-class CudaPlanTest : public testing::GpuBesideCpu {};
+class CudaPlanTest : public testing::GpuBesideCpu {
+ protected:
+  // In all precisions but FP32.
+  void ExpectEncoderClose(const Network& network);
+};
 
 TEST_F(CudaPlanTest, NetworksOfImagesEqualTheCpus) {
   for (const double sparsity : {0.0, 0.5, 0.9}) {
@@ -255,9 +259,7 @@ TEST_F(CudaPlanTest, EncodersEqualTheCpus) {
   }
 }
 
-// With heads that tensor cores take, apart and packed.
-TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
-  const Network network = MakeRandomEncoder({.channels = 64});
+void CudaPlanTest::ExpectEncoderClose(const Network& network) {
   const auto cpu = MustPlan(network, *cpu_);
   ASSERT_NE(cpu, nullptr);
   auto cpu_runner = *cpu->NewRunner({});
@@ -275,6 +277,11 @@ TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
       }
     }
   }
+}
+
+// With heads that tensor cores take, apart and packed; those of the second turn queries and keys by position.
+TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
+  for (const int64_t rotary : {0, 80}) ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .rotary = rotary}));
 }
 
 // Linear layers whose residual and norm one kernel computes, with the norm's results read in other layouts, too.

@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <ranges>
 #include <vector>
 
 #include "kernels/format/csr.h"
 #include "model_loader/network/shared_weights.h"
 #include "tests/support/network_builder.h"
 #include "tests/support/network_reference.h"
+#include "tests/support/random_encoder.h"
+#include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
@@ -285,6 +289,29 @@ TEST(FuseLayersTest, TheInputsOfAnAttentionBecomeOneProduct) {
   EXPECT_EQ(KeyChannels(problem), 8);
   EXPECT_EQ(Fused(fused).layers.size(), 2u);
   EXPECT_EQ(Fused(made.network).layers.size(), 2u);
+}
+
+// Queries and keys that are turned alike are turned together.
+TEST(FuseLayersTest, TurnedInputsOfAnAttentionBecomeOneProduct) {
+  const Network network = testing::MakeRandomEncoder({.rotary = 40});
+  const Network fused = Fused(network);
+  ASSERT_THAT(network.Validate(), testing::IsOk());
+  EXPECT_EQ(fused.layers.size() + 3 + 2, network.layers.size());  // and two functions end layers
+  const auto turned = std::ranges::find(fused.layers, Op::kRotary, &Layer::op);
+  ASSERT_NE(turned, fused.layers.end());
+  EXPECT_EQ(turned->rotation(), (Rotation{4, 12, 4}));
+  EXPECT_EQ(fused.values[turned->output].channels, 72);
+  EXPECT_EQ((turned + 1)->op, Op::kAttention);
+  EXPECT_TRUE((turned + 1)->attention().packed);
+  EXPECT_EQ((turned + 1)->inputs, std::vector<int>{turned->output});
+}
+
+TEST(FuseLayersTest, InputsThatAreTurnedByTwoTablesStay) {
+  Network network = testing::MakeRandomEncoder({.rotary = 40});
+  Layer& keys = *std::ranges::find(network.layers | std::views::reverse, Op::kRotary, &Layer::op);
+  network.weights.push_back(network.weights[keys.weight]);
+  keys.weight = static_cast<int>(network.weights.size()) - 1;
+  for (const Layer& layer : Fused(network).layers) EXPECT_FALSE(IsAttention(layer.op) && layer.attention().packed);
 }
 
 TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {

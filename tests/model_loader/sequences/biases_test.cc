@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "kernels/operator/pair_biases.h"
 #include "model_loader/passes/lower.h"
+#include "model_loader/sequences/distances.h"
 #include "tests/support/recognised.h"
 
 namespace swizzle {
@@ -160,12 +161,18 @@ TEST(BiasesTest, WindowsOfAnyLength) {
                [](int64_t, int64_t distance) { return std::abs(distance) < 3 ? 0.0f : kNothing; });
 }
 
-// ALiBi's slopes, of a number for each head: nothing is the same from some distance on.
-TEST(BiasesTest, WhatGoesOnChangingIsRefused) {
+// ALiBi's slopes, of a number for each head: nothing is the same from some distance on, so that sequences have an end.
+TEST(BiasesTest, WhatGoesOnChangingBoundsSequences) {
   OnnxBuilder builder = Scores().Node("Sub", {"j", "i"}, {"d"}).Node("Cast", {"d"}, {"f"}, {{"to", int64_t{1}}});
   builder.Floats("slopes", {2, 1, 1}, {0.5f, 0.25f}).Node("Mul", {"f", "slopes"}, {"bias"});
-  EXPECT_THAT(Lowered(Attend(builder.Node("Add", {"s", "bias"}, {"t"}))).status(),
-              IsError(StatusCode::kUnimplemented, "go on changing with the distance"));
+  builder = Attend(builder.Node("Add", {"s", "bias"}, {"t"}));
+  ExpectBiases(builder, kNearDistance, [](int64_t head, int64_t distance) {
+    return static_cast<float>(distance) * (head == 0 ? 0.5f : 0.25f);
+  });
+  EXPECT_EQ(Lowered(builder)->LookupLimit(-1), kNearDistance + 1);
+}
+
+TEST(BiasesTest, FactorsOfScoresAreRefused) {
   OnnxBuilder period = WithBuckets(Scores().Node("Sub", {"j", "i"}, {"d"}), "d");
   period.Node("Mul", {"bias", "s"}, {"t"});
   EXPECT_THAT(Lowered(Attend(period)).status(), IsError(StatusCode::kUnimplemented, "it changes scores by what is no"));

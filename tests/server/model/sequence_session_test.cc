@@ -120,6 +120,22 @@ TEST_F(SequenceSessionTest, MixedLengthsGiveTheSameNumbersAsAlone) {
   EXPECT_NE(a.Floats(1), d.Floats(1));
 }
 
+// Queries and keys are turned by the positions that tokens have in their requests, whatever was left out.
+TEST_F(SequenceSessionTest, TurnedByPositionTheyGiveTheSameNumbersAsAlone) {
+  for (const bool compute_masked : {false, true}) {
+    Load({.positions = 0, .rotary = 80}, compute_masked);
+    Item a(1, 5, 1), b(3, 17, 2), c(2, 80, 3);
+    b.MaskAfter(11);
+    Run({&a, &b, &c});
+    for (Item* together : {&a, &b, &c}) {
+      Item alone = *together;
+      Run({&alone});
+      for (size_t i : {0, 1}) ExpectNear(together->Floats(i), alone.Floats(i));
+    }
+    EXPECT_THAT(Check(Item(1, 81)), IsError(StatusCode::kInvalidArgument, "81"));
+  }
+}
+
 // Runs of at most 40 tokens: sequences of one request in several, of several in one, and one that is longer.
 TEST_F(SequenceSessionTest, ALargeBatchRunsInSeveralRuns) {
   Load({}, false, 512, 40);

@@ -4,11 +4,18 @@
     pip install torch==2.5.1 torchvision==0.20.1 transformers==4.46.3 onnx==1.16.2 'numpy<2'
     python3 make_exports.py
 
+and, of families that are newer and with the exporter that is, too:
+
+    pip install torch==2.15.0 torchvision transformers==4.57.6 onnx==1.23.2 onnxscript==0.7.2
+    python3 make_exports.py --newer
+
 Tests read the files, and need none of these libraries.
 """
 
 import pathlib
+import sys
 
+import onnx
 import torch
 import torchvision
 import transformers
@@ -83,6 +90,28 @@ def t5():
     return text(transformers.T5EncoderModel(config))
 
 
+GROUPED = {**TEXT, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'head_dim': 8, 'use_cache': False}
+
+
+def modernbert():
+    """The first layer attends to all, the other to those near."""
+    special = {name: 0 for name in ('pad_token_id', 'bos_token_id', 'eos_token_id', 'cls_token_id', 'sep_token_id')}
+    config = transformers.ModernBertConfig(**{**TEXT, 'num_hidden_layers': 2}, **special, local_attention=8,
+                                           reference_compile=False, attn_implementation='sdpa')
+    return text(transformers.ModernBertModel(config))
+
+
+def qwen3():
+    return text(transformers.Qwen3Model(transformers.Qwen3Config(**GROUPED)))
+
+
+def gemma3():
+    """As an encoder of texts, which attends to those near; all heads share one of keys and values."""
+    config = transformers.Gemma3TextConfig(**{**GROUPED, 'num_key_value_heads': 1}, sliding_window=6,
+                                           use_bidirectional_attention=True, layer_types=['sliding_attention'])
+    return text(transformers.Gemma3TextModel(config))
+
+
 def vit():
     return vision(transformers.ViTModel(transformers.ViTConfig(**VISION, **EAGER)))
 
@@ -146,6 +175,8 @@ def recurrent():
 EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,), electra: (12,), distilbert: (14,),
            mpnet: (13,), t5: (12,), vit: (11, 17), swin: (11,), convnext: (17,), segformer: (12,), shufflenet: (11,),
            densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
+NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,)}
+DYNAMO = 18  # from this opset on exporters trace by torch.export
 
 
 def free_axes(name):
@@ -163,17 +194,30 @@ def redraw(model):
             nn.init.normal_(parameter, std=parameter[0].numel() ** -0.5)
 
 
+def free_shapes(name):
+    return {axis: torch.export.Dim(label, min=2, max=64) for axis, label in free_axes(name).items()}
+
+
 def write(build, opset):
     torch.manual_seed(1)
     model, inputs = build()
     model.eval()
     redraw(model)
-    torch.onnx.export(model, tuple(inputs.values()), HERE / f'{build.__name__}_opset{opset}.onnx',
-                      input_names=list(inputs), output_names=['output'], opset_version=opset,
-                      dynamic_axes={name: free_axes(name) for name in inputs})
+    if opset < DYNAMO:
+        how = {'dynamic_axes': {name: free_axes(name) for name in inputs}}
+        how |= {'dynamo': False} if build in NEWER else {}
+    else:
+        how = {'dynamic_shapes': (tuple(free_shapes(name) for name in inputs),), 'dynamo': True, 'external_data': False}
+    file = HERE / f'{build.__name__}_opset{opset}.onnx'
+    torch.onnx.export(model, tuple(inputs.values()), file, input_names=list(inputs), output_names=['output'],
+                      opset_version=opset, **how)
+    exported = onnx.load(file)
+    for part in (*exported.graph.node, *exported.graph.value_info, *exported.graph.initializer):
+        part.ClearField('metadata_props')  # where in which source each came from
+    onnx.save(exported, file)
 
 
 if __name__ == '__main__':
-    for build, opsets in EXPORTS.items():
+    for build, opsets in (NEWER if '--newer' in sys.argv else EXPORTS).items():
         for opset in opsets:
             write(build, opset)

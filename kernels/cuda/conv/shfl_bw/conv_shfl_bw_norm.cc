@@ -47,7 +47,7 @@ NormOperands OperandsOf(const KernelArgs& args) {
                                  .y = args.output.data,
                                  .stride = RowStride(problem.output.positions()),
                                  .columns = problem.output.positions()};
-  const auto& [epsilon, centred] = problem.normalisation();
+  const auto& [epsilon, centred, groups] = problem.normalisation();
   return {product, weight.scales(), weight.biases(), epsilon, centred};
 }
 

@@ -43,6 +43,13 @@ class NestedSlotsTest : public ::testing::Test {
     return AddStep({Op::kSlice, ChannelRange{first}}, {input}, channels);
   }
 
+  int RotaryOf(int input) {
+    const int64_t channels = list_.slots[input].value.channels;
+    const int step = static_cast<int>(list_.steps.size());
+    list_.slots[input].last_step = step;
+    return AddStep({Op::kRotary, Rotation{1, 4, 2}}, {input}, channels);
+  }
+
   void ExpectIn(int slot, int within, int64_t channel, int64_t batch = 1) {
     const SlotPlace place = NestSlots(list_, batch)[slot];
     EXPECT_EQ(place.within, within);
@@ -81,6 +88,22 @@ class NestedSlotsTest : public ::testing::Test {
     return list_.steps.back().output;
   }
 };
+
+// In any layout and batch: what is turned is of tokens.
+TEST_F(NestedSlotsTest, WhatIsTurnedStaysWhereItIs) {
+  side_ = 1;
+  for (const Layout layout : {Layout::kNchw, Layout::kPanels, Layout::kRows, Layout::kNhwc}) {
+    list_ = {};
+    layout_ = layout;
+    const int a = NewSlot(12), b = RotaryOf(a);
+    for (const int64_t batch : {1, 5}) ExpectIn(b, a, 0, batch);
+    list_.slots[a].last_step = 1;
+    ExpectAlone(b);
+    list_.slots[a].last_step = 0;
+    list_.outputs = {b};
+    ExpectAlone(b);
+  }
+}
 
 TEST_F(NestedSlotsTest, OperandsLieInTheirConcat) {
   const int a = NewSlot(3), b = NewSlot(5), all = ConcatOf({a, b});

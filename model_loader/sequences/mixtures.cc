@@ -1,0 +1,156 @@
+#include "model_loader/sequences/mixtures.h"
+
+#include <cmath>
+#include <utility>
+
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/interpret.h"
+#include "model_loader/sequences/known.h"
+#include "model_loader/sequences/position_numbers.h"
+
+namespace swizzle::sequences {
+namespace {
+
+using Sums = Mixture::Sums;
+
+Mixture Of(int value, Sums sums, View view) {
+  return {value, std::make_shared<const Sums>(std::move(sums)), std::move(view)};
+}
+
+Mixture Ordered(const Mixture& mixture) {
+  OrderedChannels ordered = InOrder(mixture.view);
+  Sums sums;
+  for (const int64_t channel : ordered.channels) sums.push_back((*mixture.sums)[static_cast<size_t>(channel)]);
+  return Of(mixture.value, std::move(sums), std::move(ordered.view));
+}
+
+// With its channels in order.
+StatusOr<Mixture> AsMixture(Context& context, const Form& form) {
+  if (const auto* mixture = std::get_if<Mixture>(&form)) return Ordered(*mixture);
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, form));
+  double factor = 1.0;
+  if (!tokens.samples.empty()) {
+    const auto function = Recognised(tokens.samples);
+    const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
+    if (linear != nullptr && linear->shift == 0.0f) {
+      factor = linear->scale;
+    } else {
+      SWIZZLE_ASSIGN_OR_RETURN(tokens, Materialised(context, tokens));
+    }
+  }
+  if (!context.out().IsPerToken(tokens.value)) return context.Refuse("it turns what is not of tokens");
+  OrderedChannels ordered = InOrder(tokens.view);
+  Sums sums;
+  for (const int64_t channel : ordered.channels) sums.push_back({{.channel = channel, .factor = factor}});
+  return Of(tokens.value, std::move(sums), std::move(ordered.view));
+}
+
+Mixture Scaled(Mixture mixture, double factor) {
+  Sums sums = *mixture.sums;
+  for (auto& sum : sums) {
+    for (Mixture::Term& term : sum) term.factor *= factor;
+  }
+  mixture.sums = std::make_shared<const Sums>(std::move(sums));
+  return mixture;
+}
+
+StatusOr<Form> SumOf(Context& context, const Mixture& a, const Mixture& b) {
+  const auto paired = PairInOrder(a.view, b.view);
+  if (a.value != b.value || !paired) return context.Refuse("it sums channels of several activations");
+  constexpr size_t kMostTerms = 8;
+  Sums sums;
+  for (const auto& [left, right] : paired->channels) {
+    auto& sum = sums.emplace_back((*a.sums)[static_cast<size_t>(left)]);
+    const auto& other = (*b.sums)[static_cast<size_t>(right)];
+    sum.insert(sum.end(), other.begin(), other.end());
+    if (sum.size() > kMostTerms) return context.Refuse("it sums more channels than a rotary embedding does");
+  }
+  return Of(a.value, std::move(sums), paired->view);
+}
+
+StatusOr<Form> ProductOf(Context& context, const Mixture& mixture, const PositionNumbers& numbers) {
+  const auto paired = PairInOrder(mixture.view, numbers.view);
+  if (!paired) return context.Refuse("its inputs do not go together");
+  Sums sums;
+  for (const auto& [channel, column] : paired->channels) {
+    auto& sum = sums.emplace_back((*mixture.sums)[static_cast<size_t>(channel)]);
+    for (Mixture::Term& term : sum) {
+      if (term.by) return context.Refuse("it turns an activation twice");
+      term.by = (*numbers.columns)[static_cast<size_t>(column)];
+    }
+  }
+  return Of(mixture.value, std::move(sums), paired->view);
+}
+
+// What the operator makes of mixtures as long as they stay such.
+StatusOr<Form> Mixed(Context& context) {
+  const std::string& op = context.node().op;
+  if (op == "Neg") {
+    SWIZZLE_ASSIGN_OR_RETURN(const Mixture mixture, AsMixture(context, context.Input(0)));
+    return Scaled(mixture, -1.0);
+  }
+  if (context.node().inputs.size() != 2) return context.Refuse("it makes something else of a rotary embedding's parts");
+  for (const size_t i : {0, 1}) {
+    const auto number = NumberOf(context, i);
+    if (!number || (op != "Mul" && !(op == "Div" && i == 1))) continue;
+    const double factor = op == "Mul" ? *number : 1.0 / *number;
+    if (!std::isfinite(factor) || factor == 0.0) return context.Refuse("it multiplies by ", factor);
+    SWIZZLE_ASSIGN_OR_RETURN(const Mixture mixture, AsMixture(context, context.Input(1 - i)));
+    return Scaled(mixture, factor);
+  }
+  if (op == "Mul") {
+    const bool is_first = context.InputAs<Mixture>(0) != nullptr || context.InputAs<PositionNumbers>(1) != nullptr;
+    const size_t at = is_first ? 0 : 1;
+    return TimesPositions(context, context.Input(at), 1 - at);
+  }
+  if ((op != "Add" && op != "Sub") || context.AnyInputIs<PositionNumbers>()) {
+    return context.Refuse("it makes something else of a rotary embedding's parts");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Mixture a, AsMixture(context, context.Input(0)));
+  SWIZZLE_ASSIGN_OR_RETURN(const Mixture b, AsMixture(context, context.Input(1)));
+  return SumOf(context, a, op == "Add" ? b : Scaled(b, -1.0));
+}
+
+}  // namespace
+
+StatusOr<Form> TimesPositions(Context& context, const Form& form, size_t input) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Mixture mixture, AsMixture(context, form));
+  auto numbers = AsPositionNumbers(context, context.Input(input));
+  const auto* known = context.InputAs<Known>(input);
+  if (known != nullptr) numbers = NumbersOfLength(context, *known, mixture.view);
+  if (!numbers.ok()) return numbers.status();
+  return ProductOf(context, mixture, *numbers);
+}
+
+StatusOr<Form> CombineMixtures(Context& context) {
+  if (context.node().op == "Cast" && IsFloating(PointFunctionType(context.node(), DType::kFloat32))) {
+    return context.Input(0);
+  }
+  auto mixed = Mixed(context);
+  if (mixed.ok()) return mixed;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    if (context.InputAs<Mixture>(i) == nullptr && context.InputAs<PositionNumbers>(i) == nullptr) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(i)));
+    context.ReplaceInput(i, std::move(tokens));
+  }
+  return InterpretElementwise(context);
+}
+
+StatusOr<Form> ConcatMixtures(Context& context, size_t axis) {
+  std::vector<Mixture> parts;
+  std::vector<View> views;
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(Mixture part, AsMixture(context, context.Input(i)));
+    if (i > 0 && part.value != parts[0].value) return context.Refuse("it joins channels of several activations");
+    views.push_back(part.view);
+    parts.push_back(std::move(part));
+  }
+  const auto joined = JoinInOrder(views, axis);
+  if (!joined) return context.Refuse("it does not join channels");
+  Sums sums;
+  for (const auto& [part, place] : joined->sources) sums.push_back((*parts[part].sums)[static_cast<size_t>(place)]);
+  return Of(parts[0].value, std::move(sums), joined->view);
+}
+
+}  // namespace swizzle::sequences
