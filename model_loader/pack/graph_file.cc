@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/base/real_types.h"
+#include "kernels/format/transpose.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/passes/lower.h"
@@ -46,14 +47,7 @@ std::optional<DenseMatrix> MatrixOf(const OnnxWeight& weight, const Tensor& tens
   if (!is_held || rank < 2 || (weight.outputs_last && rank != 2) || tensor.elements() == 0) return std::nullopt;
   const int64_t rows = weight.outputs_last ? tensor.shape[1] : tensor.shape[0], cols = tensor.elements() / rows;
   DenseMatrix dense{rows, cols, RealsOf(tensor, zero_point)};
-  if (!weight.outputs_last) return dense;
-  std::vector<float> turned(dense.values.size());
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) {
-      turned[static_cast<size_t>(row * cols + col)] = dense.values[static_cast<size_t>(col * rows + row)];
-    }
-  }
-  dense.values = std::move(turned);
+  if (weight.outputs_last) dense.values = Transposed(dense.values, cols, rows);
   return dense;
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 #include "kernels/base/real_types.h"
+#include "kernels/format/transpose.h"
 #include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/packed_matrix.h"
@@ -143,15 +144,7 @@ int64_t MatrixElements::stored_bytes() const {
 
 std::vector<std::byte> MatrixElements::Expanded() const {
   DenseMatrix dense = matrix.ToDense();
-  if (transposed) {
-    std::vector<float> turned(dense.values.size());
-    for (int64_t row = 0; row < dense.rows; ++row) {
-      for (int64_t col = 0; col < dense.cols; ++col) {
-        turned[static_cast<size_t>(col * dense.rows + row)] = dense.values[static_cast<size_t>(row * dense.cols + col)];
-      }
-    }
-    dense.values = std::move(turned);
-  }
+  if (transposed) dense.values = Transposed(dense.values, dense.rows, dense.cols);
   std::vector<std::byte> elements(static_cast<size_t>(dense_bytes()));
   if (is_whole()) {
     std::ranges::transform(dense.values, elements.begin(), [&](float value) {
