@@ -78,8 +78,7 @@ class Inspector {
     report_.producer = model.network.producer;
     report_.fusions = model.fusions;
     report_.costs = CostsOfFormats(model.network);
-    FuseLayers(model.network);  // as the plan will: values go by its layers
-    if (HasHostMemory(devices_.main())) FuseHostFunctions(model.network);
+    FuseFor(devices_.main(), model.network);  // values go by the plan's layers
     if (command_.calibration.empty()) return {};
     SWIZZLE_ASSIGN_OR_RETURN(seen_, SeeValues(model.network, command_.calibration, devices_.cpu(), command_.threads));
     KeepZeros(seen_, model.network);
