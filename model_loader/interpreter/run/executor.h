@@ -77,6 +77,8 @@ struct RunSupplies {
   std::vector<TurnTime>* times = nullptr;        // each run adds its own; null: nobody wants to know
   // Whether what no tensors that requests bring would mend is FAILED_PRECONDITION instead of INVALID_ARGUMENT.
   bool blames = false;
+  // By node: whether nobody looks at the elements of its results, which may then be 0 instead; null: of none.
+  const std::vector<bool>* without_elements = nullptr;
 };
 
 // What is known of a program when it is loaded.
@@ -138,7 +140,7 @@ class Program {
   // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
   StatusOr<Results> Compute(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, StepGate* gate = nullptr,
-                            bool blames = false) const;
+                            bool blames = false, bool wants_elements = true) const;
   bool TakesMoved(size_t node, size_t input) const { return Takes(nodes_[node].function->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 
