@@ -90,18 +90,14 @@ class Inspector {
     SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices_.main(), command_.precision));
     constant_bytes_ = model.program->weight_bytes();
     if (model.container != "safetensors") {
-      SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command_.model));
-      SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf(onnx, "auto", /*with_costs=*/true));
-      report_.costs = std::move(packing.costs);
+      SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, OpenOnnxModel(command_.model));
+      SWIZZLE_ASSIGN_OR_RETURN(report_.costs, CostsOfFormats(onnx));
     }
     if (command_.calibration.empty()) return {};
     SWIZZLE_ASSIGN_OR_RETURN(named_, SeeValues(*model.program, command_.calibration, devices_.cpu(), command_.threads));
     std::map<std::string, InputZeros> zeros;
     for (const auto& [name, of] : named_) zeros[name] = of.zeros;
-    LoadLimits limits;
-    limits.revise = WithZeros(std::move(zeros));
-    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel again, LoadRunnableModel(command_.model, limits));
-    model = std::move(std::get<ProgramModel>(again));
+    model.program = model.program->WithZeros(zeros);
     return {};
   }
 
