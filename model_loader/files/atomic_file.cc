@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -35,10 +36,14 @@ bool Write(const FileDescriptor& file, std::span<const std::byte> bytes) {
 
 bool Flush(const FileDescriptor& file) { return fsync(file.get()) == 0; }
 
-Status WriteNew(const std::filesystem::path& path, const std::filesystem::path& target,
-                std::span<const std::byte> bytes) {
+using Pieces = std::span<const std::span<const std::byte>>;
+
+Status WriteNew(const std::filesystem::path& path, const std::filesystem::path& target, Pieces pieces) {
   FileDescriptor file = Open(path, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file.is_open() || !Write(file, bytes) || !Flush(file) || !file.Close()) return ErrnoError("write", target);
+  const auto write = [&](std::span<const std::byte> piece) { return Write(file, piece); };
+  if (!file.is_open() || !std::ranges::all_of(pieces, write) || !Flush(file) || !file.Close()) {
+    return ErrnoError("write", target);
+  }
   return {};
 }
 
@@ -62,14 +67,12 @@ StatusOr<std::filesystem::path> TargetOf(const std::filesystem::path& file) {
   return target;
 }
 
-}  // namespace
-
-Status WriteFileAtomically(const std::filesystem::path& link, std::span<const std::byte> bytes) {
+Status WriteAll(const std::filesystem::path& link, Pieces pieces) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::filesystem::path file, TargetOf(link));
   std::filesystem::path temporary = file;
   temporary.replace_filename("." + file.filename().string() + "." + std::to_string(getpid()) + ".tmp");
   unlink(temporary.c_str());  // what an earlier process of this number left when it was killed
-  Status status = WriteNew(temporary, file, bytes);
+  Status status = WriteNew(temporary, file, pieces);
   if (status.ok() && std::rename(temporary.c_str(), file.c_str()) != 0) status = ErrnoError("write", file);
   if (status.ok()) {
     FlushFolder(file);
@@ -77,6 +80,16 @@ Status WriteFileAtomically(const std::filesystem::path& link, std::span<const st
     unlink(temporary.c_str());
   }
   return status;
+}
+
+}  // namespace
+
+Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  return WriteAll(file, {&bytes, 1});
+}
+
+Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::vector<std::byte>> pieces) {
+  return WriteAll(file, std::vector<std::span<const std::byte>>(pieces.begin(), pieces.end()));
 }
 
 Status MakeFolder(const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model_loader/graph/value_zeros.h"
 #include "model_loader/interpreter/run/load.h"
 #include "model_loader/network/shared_weights.h"
 #include "model_loader/onnx/onnx_reader.h"
@@ -35,7 +36,12 @@ ReadOptions Within(const LoadLimits& limits, ReadOptions options) {
 
 OnnxModel OnnxOf(PackedGraph graph, const LoadLimits& limits) {
   OnnxModel onnx{std::move(graph.model), Within(limits, {}), std::move(graph.zeros)};
-  if (!onnx.zeros.empty()) onnx.options.revise = WithZeros(onnx.zeros, limits.revise);
+  if (!onnx.zeros.empty()) {
+    onnx.options.revise = [zeros = onnx.zeros, then = limits.revise](Graph& read) {
+      NoteZeros(zeros, read);
+      return then ? then(read) : Status();
+    };
+  }
   onnx.options.external_elements = [tensors = std::make_shared<const PackedGraph>(std::move(graph))](
                                        const std::string& location, int64_t bytes) {
     return tensors->ElementsAt(location, bytes);
@@ -88,28 +94,24 @@ StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const OnnxSou
 
 }  // namespace
 
-GraphRevision WithZeros(std::map<std::string, InputZeros> zeros, GraphRevision then) {
-  return [zeros = std::move(zeros), then = std::move(then)](Graph& graph) {
-    for (Value& value : graph.values) {
-      const auto found = zeros.find(value.name);
-      if (found != zeros.end()) value.zeros = found->second;
-    }
-    return then ? then(graph) : Status();
-  };
-}
-
 StatusOr<LoadedModel> LoadModel(const std::filesystem::path& file, const LoadLimits& limits) {
   return LoadModel(file, OnnxSource::OfFile(file), limits);
 }
 
-StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits) {
+StatusOr<OnnxModel> OpenOnnxModel(const std::filesystem::path& file, const LoadLimits& limits) {
   if (IsPacked(file)) {
     SWIZZLE_ASSIGN_OR_RETURN(PackedModel packed, ReadPackedFile(file));
     if (auto* const graph = std::get_if<PackedGraph>(&packed)) return OnnxOf(std::move(*graph), limits);
     return Unimplemented(file.string(), ": it was packed as one plan, which is no ONNX model any more");
   }
-  OnnxModel onnx{{}, Within(limits, ReadOptionsFor(file)), {}};
-  SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
+  return OnnxModel{.bytes = {}, .options = Within(limits, ReadOptionsFor(file)), .file = file};
+}
+
+StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits) {
+  SWIZZLE_ASSIGN_OR_RETURN(OnnxModel onnx, OpenOnnxModel(file, limits));
+  if (!onnx.file.empty()) {
+    SWIZZLE_ASSIGN_OR_RETURN(onnx.bytes, ReadFile(file, onnx.options.max_model_bytes));
+  }
   return onnx;
 }
 

@@ -36,10 +36,6 @@ struct LoadLimits {
   GraphRevision revise = nullptr;                     // likewise; a packed network, which is none, stays as it is
 };
 
-// Notes what share of values is zero on calibration data, by their names in the file, and then does what `then` does,
-// which may be null.
-GraphRevision WithZeros(std::map<std::string, InputZeros> zeros, GraphRevision then = nullptr);
-
 // Reads *.onnx, *.swz or *.safetensors by its ending, and from its folder what an ONNX model keeps in external files or
 // what else belongs to a Hugging Face checkpoint (safetensors/checkpoint.h), which its folder or index may stand for.
 // NOT_FOUND, INVALID_ARGUMENT (malformed; names what and where), UNIMPLEMENTED (an operator that is not supported:
@@ -62,12 +58,18 @@ inline const std::string& ContainerOf(const RunnableModel& model) {
 
 // An ONNX model as its readers take it: the bytes of an .onnx file, or of the graph in a packed one.
 struct OnnxModel {
-  std::vector<std::byte> bytes;
-  ReadOptions options;                           // with where its external data is
+  std::vector<std::byte> bytes;                  // none where they are still in `file`
+  ReadOptions options = {};                      // with where its external data is
   std::map<std::string, InputZeros> zeros = {};  // of a packed one's values, which the options put into the graph
+  std::filesystem::path file = {};               // of an .onnx file
+
+  // Refers to the bytes.
+  OnnxSource source() const { return bytes.empty() && !file.empty() ? OnnxSource::OfFile(file) : OnnxSource(bytes); }
 };
 
-// UNIMPLEMENTED for a packed model that is no graph.
+// Leaves an .onnx file to who parses it. UNIMPLEMENTED for a packed model that is no graph.
+StatusOr<OnnxModel> OpenOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
+// The same with all bytes.
 StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 // As LoadModel; an ONNX model, a packed graph or a checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the

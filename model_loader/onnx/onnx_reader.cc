@@ -7,86 +7,25 @@
 #include <unordered_set>
 #include <utility>
 
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "model_loader/expansions/expand.h"
-#include "model_loader/files/read_file.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/graph/verify.h"
 #include "model_loader/onnx/axis_names.h"
 #include "model_loader/onnx/declared_ports.h"
 #include "model_loader/onnx/inline_functions.h"
 #include "model_loader/onnx/narrow_types.h"
+#include "model_loader/onnx/parse_model.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
 
 namespace swizzle {
 namespace {
 
-// Graphs within nodes lie in each other so deep: three messages each, graph, node and attribute, and a few for what the
-// innermost has. What parses only with the second limit is told apart from garbage.
-constexpr int kMaxNestedGraphs = 64;
-constexpr int kMaxNesting = 3 * kMaxNestedGraphs + 16, kMostNesting = 4096;
-
 constexpr const char* kOfOneProcessor =
     ": its weights are laid out for one processor; save the model at ONNX Runtime's level ORT_ENABLE_EXTENDED";
 
 // As nodes of a Graph have it.
 std::string DomainOf(const onnx::NodeProto& node) { return IsDefaultDomain(node.domain()) ? "" : node.domain(); }
-
-using google::protobuf::io::ZeroCopyInputStream;
-
-bool ParsesWithin(int nesting, ZeroCopyInputStream& bytes, onnx::ModelProto& model) {
-  google::protobuf::io::CodedInputStream stream(&bytes);
-  stream.SetRecursionLimit(nesting);
-  return model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
-}
-
-// rewound: the stream of all bytes, from their beginning. head: the first of them.
-template <typename Rewound>
-StatusOr<onnx::ModelProto> ParseStream(const Rewound& rewound, std::span<const std::byte> head) {
-  onnx::ModelProto model;
-  if (!ParsesWithin(kMaxNesting, *rewound(), model)) {
-    model.Clear();
-    if (!ParsesWithin(kMostNesting, *rewound(), model)) return NotOnnx(head, ": it does not parse as protobuf");
-    return Unimplemented("the model's graphs lie within each other (If, Loop, Scan) deeper than ", kMaxNestedGraphs,
-                         " nodes, which is the limit");
-  }
-  if (!model.has_graph() || !model.has_ir_version()) return NotOnnx(head, ": it has no graph or no IR version");
-  return model;
-}
-
-StatusOr<onnx::ModelProto> ParseBytes(std::span<const std::byte> bytes, const ReadOptions& options) {
-  if (static_cast<int64_t>(bytes.size()) > options.max_model_bytes) {
-    return InvalidArgument("the ONNX model has ", bytes.size(), " bytes; the limit is ", options.max_model_bytes);
-  }
-  const auto rewound = [&] {
-    return std::make_unique<google::protobuf::io::ArrayInputStream>(bytes.data(), static_cast<int>(bytes.size()));
-  };
-  return ParseStream(rewound, bytes);
-}
-
-StatusOr<onnx::ModelProto> ParseFile(const std::filesystem::path& file, const ReadOptions& options) {
-  constexpr int kBlockBytes = 1 << 20;
-  constexpr int64_t kHeadBytes = 1 << 12;
-  SWIZZLE_ASSIGN_OR_RETURN(FileStream opened, OpenFile(file, options.max_model_bytes));
-  std::vector<std::byte> head(static_cast<size_t>(std::min(opened.bytes, kHeadBytes)));
-  opened.stream.read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
-  const auto rewound = [&] {
-    opened.stream.clear();
-    opened.stream.seekg(0);
-    return std::make_unique<google::protobuf::io::IstreamInputStream>(&opened.stream, kBlockBytes);
-  };
-  StatusOr<onnx::ModelProto> model = ParseStream(rewound, head);
-  opened.stream.clear();
-  opened.stream.seekg(0, std::ios::end);
-  if (opened.stream.tellg() != opened.bytes) return ChangedWhileRead();
-  return model;
-}
-
-StatusOr<onnx::ModelProto> Parse(const OnnxSource& source, const ReadOptions& options) {
-  return source.file() ? ParseFile(*source.file(), options) : ParseBytes(source.bytes(), options);
-}
 
 // Whether all nodes are of other operator sets that are known here: what they are written out as is then of any opset.
 bool UsesOthersAlone(const onnx::ModelProto& model) {
@@ -420,7 +359,7 @@ StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options) {
 StatusOr<Graph> ReadOnnx(const OnnxSource& model, const ReadOptions& options, AxisNames& names) {
   std::optional<onnx::ModelProto>& parsed = model.parsed().proto;
   if (!parsed) {
-    SWIZZLE_ASSIGN_OR_RETURN(parsed, Parse(model, options));
+    SWIZZLE_ASSIGN_OR_RETURN(parsed, ParseModel(model, options.max_model_bytes));
   }
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t opset, ReadOpset(*parsed, options));
   onnx::ModelProto proto = *std::exchange(parsed, std::nullopt);

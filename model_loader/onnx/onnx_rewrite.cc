@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model_loader/onnx/narrow_types.h"
+#include "model_loader/onnx/parse_model.h"
 #include "model_loader/onnx/proto_values.h"
 #include "model_loader/onnx/sparse_tensor.h"
 #include "model_loader/onnx/weight_sources.h"
@@ -15,15 +16,6 @@ namespace swizzle {
 namespace {
 
 constexpr size_t kMaxModelBytes = std::numeric_limits<int>::max();  // the most a protobuf message can have
-
-StatusOr<onnx::ModelProto> Parse(std::span<const std::byte> bytes) {
-  onnx::ModelProto model;
-  if (bytes.size() > kMaxModelBytes || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      !model.has_graph()) {
-    return NotOnnx(bytes);
-  }
-  return model;
-}
 
 // Puts all that a model holds in external files inside, those of subgraphs and functions included.
 class Embedder {
@@ -226,7 +218,7 @@ int64_t OnnxWeight::taps() const {
 StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
     std::span<const std::byte> model, const std::function<void(const OnnxWeight&, std::span<float>)>& edit,
     const ReadOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
+  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, ParseModel(model));
   ReadOptions one_file = options;
   one_file.max_external_bytes = std::min<int64_t>(options.max_external_bytes, kMaxModelBytes);
   const Status embedded = Embedder(one_file).Embed(proto);
@@ -239,18 +231,17 @@ StatusOr<std::vector<std::byte>> RewriteOnnxWeights(
 }
 
 std::vector<std::string> UnseenOnnxWeights(std::span<const std::byte> model) {
-  const StatusOr<onnx::ModelProto> proto = Parse(model);
+  const StatusOr<onnx::ModelProto> proto = ParseModel(model);
   return proto.ok() ? WeightUses(proto->graph()).Unseen() : std::vector<std::string>();
 }
 
 bool IsQuantisedOnnx(std::span<const std::byte> model) {
-  const StatusOr<onnx::ModelProto> proto = Parse(model);
+  const StatusOr<onnx::ModelProto> proto = ParseModel(model);
   return proto.ok() && HasQuantisingNodes(proto->graph());
 }
 
-StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
-                                           const ReadOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, Parse(model));
+StatusOr<DetachedModel> DetachInitializers(const OnnxSource& model, int64_t least_bytes, const ReadOptions& options) {
+  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, ParseModel(model));
   TakeConstants(*proto.mutable_graph(), /*least_rank=*/2);
   DetachedModel detached;
   const WeightUses uses(proto.graph());
@@ -259,17 +250,19 @@ StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int
   std::vector<onnx::TensorProto*> emptied;
   for (onnx::TensorProto& initializer : *proto.mutable_graph()->mutable_initializer()) {
     SWIZZLE_RETURN_IF_ERROR(CheckName(initializer.name(), "an initializer"));
-    onnx::TensorProto left;
-    left.set_name(initializer.name());
-    left.set_data_type(initializer.data_type());
-    *left.mutable_dims() = initializer.dims();
     const bool is_narrow = FindNarrowType(initializer.data_type()) != nullptr;  // its elements are held in wider ones
     if (is_narrow || initializer.data_type() == onnx::TensorProto::STRING) continue;
-    const std::string what = Concat("initializer '", left.name(), "'");
-    onnx::TensorProto whole = initializer;
+    const std::string what = Concat("initializer '", initializer.name(), "'");
+    SWIZZLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOfProto(initializer.data_type(), what));
+    const Shape shape(initializer.dims().begin(), initializer.dims().end());
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes({dtype, shape, {}}, what, options));
+    if (bytes < least_bytes) continue;
+    onnx::TensorProto whole;
+    whole.Swap(&initializer);
+    initializer.set_name(whole.name());
+    initializer.set_data_type(whole.data_type());
+    *initializer.mutable_dims() = whole.dims();
     SWIZZLE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(whole, what, source));
-    if (static_cast<int64_t>(tensor.bytes.size()) < least_bytes) continue;
-    initializer.Swap(&left);
     const WeightUse* const use = uses.Find(&initializer, initializer.dims_size());
     std::optional<OnnxWeight>& weight = detached.weights.emplace_back();
     if (use != nullptr) weight = WeightOf(*use, initializer.name(), tensor.shape);

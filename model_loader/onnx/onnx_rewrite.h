@@ -63,7 +63,7 @@ struct DetachedModel {
 // Takes the elements of the graph's dense initializers out, and of matrices that Constant nodes hold, but for strings,
 // for elements of less than a byte or of FP8, and for what is less than `least_bytes`; what else lies in external files
 // is put inside. Errors are as above.
-StatusOr<DetachedModel> DetachInitializers(std::span<const std::byte> model, int64_t least_bytes,
+StatusOr<DetachedModel> DetachInitializers(const OnnxSource& model, int64_t least_bytes,
                                            const ReadOptions& options = {});
 
 }  // namespace swizzle

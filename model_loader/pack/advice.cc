@@ -5,30 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "model_loader/pack/plan_totals.h"
 #include "model_loader/plan/choose/median.h"
 
 namespace swizzle::pack {
 namespace {
-
-// 0 where it is not known.
-double TimeOfChosen(const LayerReport& layer, size_t batch) {
-  if (!layer.moves_data()) return 0.0;
-  for (const LayerReport::KernelTimes& candidate : layer.candidates) {
-    if (candidate.kernel == layer.KernelAt(batch) && batch < candidate.microseconds.size())
-      return candidate.microseconds[batch];
-  }
-  return 0.0;
-}
-
-// Of the fastest kernel that takes no sparse weights; none if there is no such.
-std::optional<double> TimeOfDense(const LayerReport& layer, size_t batch) {
-  std::optional<double> least;
-  for (const LayerReport::KernelTimes& candidate : layer.candidates) {
-    if (IsSparse(candidate.weights) || batch >= candidate.microseconds.size()) continue;
-    least = std::min(least.value_or(candidate.microseconds[batch]), candidate.microseconds[batch]);
-  }
-  return least;
-}
 
 bool AreAlike(const SparsitySample& a, const SparsitySample& b) {
   const auto same_layers = [](const PlannedPart& one, const PlannedPart& other) {

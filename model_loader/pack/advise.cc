@@ -48,10 +48,8 @@ class Sampler {
       : command_(command), devices_(devices), cache_(cache), line_(terminal, "Reading the model ...") {}
 
   StatusOr<std::vector<SparsitySample>> Take(RunnableModel model) {
-    if (auto* planned = std::get_if<LoadedModel>(&model)) {
-      FuseLayers(planned->network);  // as plans do: pruned layers are theirs
-      if (HasHostMemory(devices_.main())) FuseHostFunctions(planned->network);
-    }
+    // Pruned layers are those of plans.
+    if (auto* const planned = std::get_if<LoadedModel>(&model)) FuseFor(devices_.main(), planned->network);
     std::vector<SparsitySample> samples;
     for (const double sparsity : SparsitiesOf(command_)) {
       sparsity_ = sparsity;

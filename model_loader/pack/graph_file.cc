@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/base/real_types.h"
+#include "kernels/format/transpose.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/onnx/onnx_rewrite.h"
 #include "model_loader/passes/lower.h"
@@ -46,14 +47,7 @@ std::optional<DenseMatrix> MatrixOf(const OnnxWeight& weight, const Tensor& tens
   if (!is_held || rank < 2 || (weight.outputs_last && rank != 2) || tensor.elements() == 0) return std::nullopt;
   const int64_t rows = weight.outputs_last ? tensor.shape[1] : tensor.shape[0], cols = tensor.elements() / rows;
   DenseMatrix dense{rows, cols, RealsOf(tensor, zero_point)};
-  if (!weight.outputs_last) return dense;
-  std::vector<float> turned(dense.values.size());
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) {
-      turned[static_cast<size_t>(row * cols + col)] = dense.values[static_cast<size_t>(col * rows + row)];
-    }
-  }
-  dense.values = std::move(turned);
+  if (weight.outputs_last) dense.values = Transposed(dense.values, cols, rows);
   return dense;
 }
 
@@ -70,19 +64,6 @@ class Packer {
  public:
   Packer(const std::string& asked, bool with_costs) : asked_(asked), with_costs_(with_costs) {}
 
-  GraphPacking Pack(DetachedModel detached) {
-    GraphPacking made;
-    made.graph.model = std::move(detached.model);
-    for (size_t i = 0; i < detached.tensors.size(); ++i) {
-      made.graph.tensors.push_back(Pack(detached.tensors[i], detached.weights[i]));
-      detached.tensors[i] = {};
-    }
-    made.refusals = std::move(refusals_);
-    made.costs = costs_.Costs(bits_bytes_);
-    return made;
-  }
-
- private:
   PackedElements Pack(const Tensor& tensor, const std::optional<OnnxWeight>& weight) {
     const std::optional<MatrixElements> sparse_form = weight ? SparseOf(*weight, tensor) : std::nullopt;
     CompressedElements bits = Compressed(sparse_form ? sparse_form->Expanded() : tensor.bytes,
@@ -101,6 +82,10 @@ class Packer {
     return made;
   }
 
+  const FormatRefusals& refusals() const { return refusals_; }
+  FormatCosts Costs() const { return costs_.Costs(bits_bytes_); }
+
+ private:
   const std::string& asked_;
   const bool with_costs_;
   FormatRefusals refusals_;
@@ -108,21 +93,41 @@ class Packer {
   int64_t bits_bytes_ = 0;  // of all tensors, none as a matrix
 };
 
+// Calls see(packed) for each tensor, which is gone then. What is left of the model.
+template <typename See>
+StatusOr<std::vector<std::byte>> PackTensors(const OnnxModel& model, Packer& packer, const See& see) {
+  SWIZZLE_ASSIGN_OR_RETURN(DetachedModel detached, DetachInitializers(model.source(), kLeastBytes, model.options));
+  for (size_t i = 0; i < detached.tensors.size(); ++i) {
+    see(packer.Pack(detached.tensors[i], detached.weights[i]));
+    detached.tensors[i] = {};
+  }
+  return std::move(detached.model);
+}
+
 }  // namespace
 
 StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format, bool with_costs) {
-  SWIZZLE_ASSIGN_OR_RETURN(DetachedModel detached, DetachInitializers(model.bytes, kLeastBytes, model.options));
-  GraphPacking packing = Packer(format, with_costs).Pack(std::move(detached));
+  Packer packer(format, with_costs);
+  GraphPacking packing;
+  const auto keep = [&](PackedElements tensor) { packing.graph.tensors.push_back(std::move(tensor)); };
+  SWIZZLE_ASSIGN_OR_RETURN(packing.graph.model, PackTensors(model, packer, keep));
   packing.graph.zeros = model.zeros;
+  packing.refusals = packer.refusals();
+  packing.costs = packer.Costs();
   return packing;
+}
+
+StatusOr<FormatCosts> CostsOfFormats(const OnnxModel& model) {
+  const std::string as_it_comes = "auto";
+  Packer packer(as_it_comes, /*with_costs=*/true);
+  SWIZZLE_RETURN_IF_ERROR(PackTensors(model, packer, [](const PackedElements&) {}).status());
+  return packer.Costs();
 }
 
 Status WriteGraph(std::span<const std::byte> model, const std::filesystem::path& file) {
   if (file.extension() != ".swz") return WriteFileAtomically(file, model);
-  SWIZZLE_ASSIGN_OR_RETURN(const GraphPacking packing, PackedGraphOf({{model.begin(), model.end()}, {}, {}}));
-  return WritePacked(packing.graph, file);
+  SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf({.bytes = {model.begin(), model.end()}}));
+  return WritePacked(std::move(packing.graph), file);
 }
-
-bool HoldsGraph(const std::filesystem::path& file) { return file.extension() == ".swz" && ReadOnnxModel(file).ok(); }
 
 }  // namespace swizzle::pack

@@ -25,11 +25,11 @@ struct GraphPacking {
 StatusOr<GraphPacking> PackedGraphOf(const OnnxModel& model, const std::string& format = "auto",
                                      bool with_costs = false);
 
+// What the tensors of a model would take in each format, as PackedGraphOf says, which are not kept.
+StatusOr<FormatCosts> CostsOfFormats(const OnnxModel& model);
+
 // Packed where `file` ends in .swz, else as it is. REQUIRES: nothing of the model is external.
 Status WriteGraph(std::span<const std::byte> model, const std::filesystem::path& file);
-
-// Whether it is a packed file, and of a graph. What can't be read is none.
-bool HoldsGraph(const std::filesystem::path& file);
 
 }  // namespace swizzle::pack
 

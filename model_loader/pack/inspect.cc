@@ -78,8 +78,7 @@ class Inspector {
     report_.producer = model.network.producer;
     report_.fusions = model.fusions;
     report_.costs = CostsOfFormats(model.network);
-    FuseLayers(model.network);  // as the plan will: values go by its layers
-    if (HasHostMemory(devices_.main())) FuseHostFunctions(model.network);
+    FuseFor(devices_.main(), model.network);  // values go by the plan's layers
     if (command_.calibration.empty()) return {};
     SWIZZLE_ASSIGN_OR_RETURN(seen_, SeeValues(model.network, command_.calibration, devices_.cpu(), command_.threads));
     KeepZeros(seen_, model.network);
@@ -91,18 +90,14 @@ class Inspector {
     SWIZZLE_RETURN_IF_ERROR(CheckComputes(devices_.main(), command_.precision));
     constant_bytes_ = model.program->weight_bytes();
     if (model.container != "safetensors") {
-      SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command_.model));
-      SWIZZLE_ASSIGN_OR_RETURN(GraphPacking packing, PackedGraphOf(onnx, "auto", /*with_costs=*/true));
-      report_.costs = std::move(packing.costs);
+      SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, OpenOnnxModel(command_.model));
+      SWIZZLE_ASSIGN_OR_RETURN(report_.costs, CostsOfFormats(onnx));
     }
     if (command_.calibration.empty()) return {};
     SWIZZLE_ASSIGN_OR_RETURN(named_, SeeValues(*model.program, command_.calibration, devices_.cpu(), command_.threads));
     std::map<std::string, InputZeros> zeros;
     for (const auto& [name, of] : named_) zeros[name] = of.zeros;
-    LoadLimits limits;
-    limits.revise = WithZeros(std::move(zeros));
-    SWIZZLE_ASSIGN_OR_RETURN(RunnableModel again, LoadRunnableModel(command_.model, limits));
-    model = std::move(std::get<ProgramModel>(again));
+    model.program = model.program->WithZeros(zeros);
     return {};
   }
 

@@ -1,5 +1,7 @@
+#include <map>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -33,11 +35,11 @@ StatusOr<RunnableModel> Read(const PackCommand& command, Terminal& terminal) {
 
 // A network, or a graph.
 template <typename Content>
-Status Write(const Content& content, const PackCommand& command, Terminal& terminal) {
+Status Write(Content&& content, const PackCommand& command, Terminal& terminal) {
   ProgressLine line(terminal, "");
   SWIZZLE_RETURN_IF_ERROR(line.Replace("Writing the packed model ..."));
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
-  return WritePacked(content, command.output);
+  return WritePacked(std::forward<Content>(content), command.output);
 }
 
 // Whether the format may take more than another: else nobody has to know what the others take.
@@ -63,22 +65,24 @@ StatusOr<Packing> PackNetwork(const PackCommand& command, Network network, Termi
 }
 
 // A model that runs in regions, whose layers are cut out of its graph where it is served.
-StatusOr<Packing> PackGraph(const PackCommand& command, const interpreter::Program& program, Terminal& terminal) {
-  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, ReadOnnxModel(command.model));
+StatusOr<Packing> PackGraph(const PackCommand& command, std::shared_ptr<const interpreter::Program> program,
+                            Terminal& terminal) {
+  std::map<std::string, SeenValue> seen;
+  if (!command.calibration.empty()) {
+    const std::unique_ptr<Backend> cpu = NewCpuBackend();
+    SWIZZLE_ASSIGN_OR_RETURN(seen, SeeValues(*program, command.calibration, *cpu, command.threads));
+  }
+  program.reset();  // its weights are not held beside those that are packed
+  SWIZZLE_ASSIGN_OR_RETURN(const OnnxModel onnx, OpenOnnxModel(command.model));
   SWIZZLE_ASSIGN_OR_RETURN(GraphPacking made, PackedGraphOf(onnx, command.format, IsNamed(command)));
-  Packing packing{made.graph.dense_bytes(), made.graph.stored_bytes(), 0, std::move(made.costs),
+  Packing packing{made.graph.dense_bytes(), made.graph.stored_bytes(), seen.size(), std::move(made.costs),
                   std::move(made.refusals)};
   if (packing.dense_bytes > LoadLimits().external_bytes) {
     return MakeError(StatusCode::kResourceExhausted, "its weights take ", packing.dense_bytes,
                      " bytes; readers of packed graphs take at most ", LoadLimits().external_bytes);
   }
-  if (!command.calibration.empty()) {
-    const std::unique_ptr<Backend> cpu = NewCpuBackend();
-    SWIZZLE_ASSIGN_OR_RETURN(const auto seen, SeeValues(program, command.calibration, *cpu, command.threads));
-    for (const auto& [value, of] : seen) made.graph.zeros[value] = of.zeros;
-    packing.counted = seen.size();
-  }
-  SWIZZLE_RETURN_IF_ERROR(Write(made.graph, command, terminal));
+  for (const auto& [value, of] : seen) made.graph.zeros[value] = of.zeros;
+  SWIZZLE_RETURN_IF_ERROR(Write(std::move(made.graph), command, terminal));
   return packing;
 }
 
@@ -89,7 +93,7 @@ StatusOr<Packing> Pack(const PackCommand& command, RunnableModel model, Terminal
     return Unimplemented(command.model.string(),
                          ": this checkpoint runs in regions, and cannot be packed: ", program->reason);
   }
-  StatusOr<Packing> packing = PackGraph(command, *program->program, terminal);
+  StatusOr<Packing> packing = PackGraph(command, std::move(program->program), terminal);
   if (!packing.ok()) return Annotate(packing.status(), command.model.string());
   return packing;
 }

@@ -1,7 +1,6 @@
 #include "model_loader/pack/plan_totals.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 namespace swizzle::pack {
@@ -18,6 +17,15 @@ void AddCounts(const PlanReport& plan, PlanReport& sum) {
   sum.dense_bytes += plan.dense_bytes;
   sum.stored_bytes += plan.stored_bytes;
   sum.device_bytes += plan.device_bytes;
+}
+
+template <typename TimeOf>
+std::vector<double> Totals(const PlanReport& plan, const TimeOf& time_of) {
+  std::vector<double> totals(plan.measured_batches.size(), 0.0);
+  for (const LayerReport& layer : plan.layers) {
+    for (size_t b = 0; b < totals.size(); ++b) totals[b] += time_of(layer, b);
+  }
+  return totals;
 }
 
 }  // namespace
@@ -58,33 +66,32 @@ int64_t LargestArena(const ModelReport& report) {
   return bytes;
 }
 
-std::vector<double> ChosenTotals(const PlanReport& plan) {
-  std::vector<double> totals(plan.measured_batches.size(), 0.0);
-  for (const LayerReport& layer : plan.layers) {
-    for (const KernelTimes& candidate : layer.candidates) {
-      for (size_t b = 0; b < std::min(totals.size(), candidate.microseconds.size()); ++b) {
-        if (candidate.kernel == layer.KernelAt(b)) totals[b] += candidate.microseconds[b];
-      }
-    }
+double TimeOfChosen(const LayerReport& layer, size_t batch) {
+  if (!layer.moves_data()) return 0.0;
+  for (const KernelTimes& candidate : layer.candidates) {
+    if (candidate.kernel == layer.KernelAt(batch) && batch < candidate.microseconds.size())
+      return candidate.microseconds[batch];
   }
-  return totals;
+  return 0.0;
+}
+
+std::optional<double> TimeOfDense(const LayerReport& layer, size_t batch) {
+  std::optional<double> least;
+  for (const KernelTimes& candidate : layer.candidates) {
+    if (IsSparse(candidate.weights) || batch >= candidate.microseconds.size()) continue;
+    least = std::min(least.value_or(candidate.microseconds[batch]), candidate.microseconds[batch]);
+  }
+  return least;
+}
+
+std::vector<double> ChosenTotals(const PlanReport& plan) {
+  return Totals(plan, [](const LayerReport& layer, size_t batch) { return TimeOfChosen(layer, batch); });
 }
 
 std::vector<double> DenseTotals(const PlanReport& plan) {
-  std::vector<double> totals(plan.measured_batches.size(), 0.0);
-  for (const LayerReport& layer : plan.layers) {
-    for (size_t b = 0; b < totals.size(); ++b) {
-      std::optional<double> least, chosen;
-      for (const KernelTimes& candidate : layer.candidates) {
-        if (b >= candidate.microseconds.size()) continue;
-        const double time = candidate.microseconds[b];
-        if (candidate.kernel == layer.KernelAt(b)) chosen = time;
-        if (!IsSparse(candidate.weights)) least = std::min(least.value_or(time), time);
-      }
-      totals[b] += least.value_or(chosen.value_or(0.0));
-    }
-  }
-  return totals;
+  return Totals(plan, [](const LayerReport& layer, size_t batch) {
+    return TimeOfDense(layer, batch).value_or(TimeOfChosen(layer, batch));
+  });
 }
 
 double TotalSparsity(const PlanReport& plan) {

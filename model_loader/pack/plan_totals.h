@@ -3,6 +3,7 @@
 #define SWIZZLE_MODEL_LOADER_PACK_PLAN_TOTALS_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ std::vector<PartGroup> GroupsOf(const ModelReport& report);
 // Of all parts, each counted once: bytes of weights, conversions, and how many measurements there were.
 PlanReport SumOf(const ModelReport& report);
 int64_t LargestArena(const ModelReport& report);
+
+// Microseconds of the kernel that was chosen for a layer, at one of the measured batches; 0 where it is not known.
+double TimeOfChosen(const LayerReport& layer, size_t batch);
+// Of the fastest one that takes no sparse weights; nothing where there is none.
+std::optional<double> TimeOfDense(const LayerReport& layer, size_t batch);
 
 // Microseconds of all chosen kernels together, per measured batch; layers that were not measured add nothing.
 std::vector<double> ChosenTotals(const PlanReport& plan);

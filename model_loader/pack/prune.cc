@@ -37,7 +37,7 @@ constexpr int64_t kMostCalibrationBytes = int64_t{1} << 33;
 
 bool IsPacked(const std::filesystem::path& file) { return file.extension() == ".swz"; }
 
-StatusOr<Network> NetworkFromOnnx(std::span<const std::byte> model) {
+StatusOr<Network> NetworkFromOnnx(const OnnxSource& model) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, ReadOnnx(model));
   SWIZZLE_RETURN_IF_ERROR(RunPasses(graph));
   return Lower(std::move(graph));
@@ -151,16 +151,17 @@ StatusOr<Network> CalibratedCheckpoint(const PruneCommand& command, Terminal& te
 Status WritePruned(const PruneCommand& command, const std::vector<std::byte>& model) {
   SWIZZLE_RETURN_IF_ERROR(MakeFolderOf(command.output));
   if (!IsPacked(command.output)) return WriteFileAtomically(command.output, model);
-  const StatusOr<Network> network = NetworkFromOnnx(model);
+  const OnnxSource source(model);  // parsed once for both
+  const StatusOr<Network> network = NetworkFromOnnx(source);
   if (network.ok()) return WritePacked(*network, command.output);
   if (network.status().code() != StatusCode::kUnimplemented) return network.status();
-  SWIZZLE_RETURN_IF_ERROR(interpreter::ReadProgram(std::span<const std::byte>(model)).status());
+  SWIZZLE_RETURN_IF_ERROR(interpreter::ReadProgram(source).status());
   return WriteGraph(model, command.output);
 }
 
 // `unseen` are the weights that are left as they are, for messages.
-Status PruneOnnx(const PruneCommand& command, Terminal& terminal, Pruner& pruner, std::vector<std::string>& unseen) {
-  SWIZZLE_ASSIGN_OR_RETURN(OnnxModel file, ReadOnnxModel(command.model));
+Status PruneOnnx(const PruneCommand& command, OnnxModel file, Terminal& terminal, Pruner& pruner,
+                 std::vector<std::string>& unseen) {
   std::vector<std::byte> model = std::move(file.bytes);
   const auto prune = [&](const OnnxWeight& weight, std::span<float> elements) {
     pruner.Prune({weight.names, weight.shape, weight.outputs_last, weight.taps()}, elements);
@@ -272,6 +273,14 @@ std::string SummaryText(const PruneCommand& command, const std::vector<PruneReco
   return text;
 }
 
+// What is no checkpoint, and no network in a packed file, is pruned as ONNX.
+Status Prune(const PruneCommand& command, Terminal& terminal, Pruner& pruner, std::vector<std::string>& unseen) {
+  if (IsCheckpoint(command.model)) return PruneLoaded(command, terminal, pruner);
+  StatusOr<OnnxModel> file = ReadOnnxModel(command.model);
+  if (file.ok()) return PruneOnnx(command, *std::move(file), terminal, pruner, unseen);
+  return IsPacked(command.model) ? PruneLoaded(command, terminal, pruner) : file.status();
+}
+
 }  // namespace
 
 StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
@@ -289,9 +298,8 @@ StatusOr<Outcome> Execute(const PruneCommand& command, Terminal& terminal) {
     options.progress = [&](const std::string& layer) { return line->Replace(Concat("Pruning ", layer, " ...")); };
   }
   Pruner pruner(std::move(options));
-  const bool loaded = IsCheckpoint(command.model) || (IsPacked(command.model) && !HoldsGraph(command.model));
   std::vector<std::string> unseen;
-  const Status status = loaded ? PruneLoaded(command, terminal, pruner) : PruneOnnx(command, terminal, pruner, unseen);
+  const Status status = Prune(command, terminal, pruner, unseen);
   line.reset();
   if (!status.ok()) {
     const bool named = absl::StrContains(status.message(), command.model.string()) ||

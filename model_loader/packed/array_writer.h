@@ -11,18 +11,28 @@
 
 namespace swizzle {
 
-// Appends arrays to one run of bytes, each aligned to its start, and describes them.
+// The pieces of a file, one after another.
+using FilePieces = std::vector<std::vector<std::byte>>;
+
+// Collects arrays, each aligned to the beginning of the first, and describes them.
 class ArrayWriter {
  public:
-  void Add(DType type, std::span<const std::byte> bytes, packed::Array& array);
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  void Add(DType type, std::span<const std::byte> bytes, packed::Array& array) {
+    Add(type, std::vector<std::byte>(bytes.begin(), bytes.end()), array);
+  }
+  void Add(DType type, std::vector<std::byte>&& bytes, packed::Array& array);
 
  private:
-  std::vector<std::byte> bytes_;
+  friend StatusOr<FilePieces> PackedFile(const packed::Header& header, ArrayWriter arrays, uint32_t version);
+
+  FilePieces pieces_;
+  uint64_t bytes_ = 0;  // of all
 };
 
-// The bytes of a file of this format version. RESOURCE_EXHAUSTED if the header is too large.
-StatusOr<std::vector<std::byte>> PackedFile(const packed::Header& header, const ArrayWriter& arrays, uint32_t version);
+// A file of this format version. RESOURCE_EXHAUSTED if the header is too large.
+StatusOr<FilePieces> PackedFile(const packed::Header& header, ArrayWriter arrays, uint32_t version);
+
+std::vector<std::byte> Joined(const FilePieces& pieces);
 
 }  // namespace swizzle
 

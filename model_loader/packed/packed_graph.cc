@@ -10,6 +10,7 @@
 #include "kernels/base/half_bits.h"
 #include "kernels/base/integers.h"
 #include "kernels/base/real_types.h"
+#include "kernels/format/transpose.h"
 #include "kernels/format/whole_values.h"
 #include "model_loader/files/atomic_file.h"
 #include "model_loader/packed/packed_matrix.h"
@@ -101,18 +102,23 @@ CompressedElements Compressed(std::span<const std::byte> elements, int32_t eleme
   made.element_bytes = element_bytes;
   made.elements = static_cast<int64_t>(elements.size()) / element_bytes;
   made.filler = FillerOf(elements, element_bytes);
-  made.occupied.resize(static_cast<size_t>(CeilDiv(made.elements, kWordBits)));
+  const auto count = static_cast<size_t>(made.elements), words = static_cast<size_t>(CeilDiv(made.elements, kWordBits));
   VisitWidth(element_bytes, [&]<typename T>(T) {
-    for (size_t i = 0; i < static_cast<size_t>(made.elements); ++i) {
-      if (ElementAt<T>(elements, i) == static_cast<T>(made.filler)) continue;
+    const T filler = static_cast<T>(made.filler);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) kept += ElementAt<T>(elements, i) != filler ? 1 : 0;
+    if (words * sizeof(uint64_t) + kept * sizeof(T) >= elements.size()) return;
+    made.occupied.resize(words);
+    made.values.reserve(kept * sizeof(T));
+    for (size_t i = 0; i < count; ++i) {
+      if (ElementAt<T>(elements, i) == filler) continue;
       made.occupied[i / kWordBits] |= uint64_t{1} << (i % kWordBits);
       const auto bytes = elements.subspan(i * sizeof(T), sizeof(T));
       made.values.insert(made.values.end(), bytes.begin(), bytes.end());
     }
   });
-  if (made.stored_bytes() < made.dense_bytes()) return made;
+  if (!made.occupied.empty()) return made;
   made.filler = 0;
-  made.occupied.clear();
   made.values.assign(elements.begin(), elements.end());
   return made;
 }
@@ -143,15 +149,7 @@ int64_t MatrixElements::stored_bytes() const {
 
 std::vector<std::byte> MatrixElements::Expanded() const {
   DenseMatrix dense = matrix.ToDense();
-  if (transposed) {
-    std::vector<float> turned(dense.values.size());
-    for (int64_t row = 0; row < dense.rows; ++row) {
-      for (int64_t col = 0; col < dense.cols; ++col) {
-        turned[static_cast<size_t>(col * dense.rows + row)] = dense.values[static_cast<size_t>(row * dense.cols + col)];
-      }
-    }
-    dense.values = std::move(turned);
-  }
+  if (transposed) dense.values = Transposed(dense.values, dense.rows, dense.cols);
   std::vector<std::byte> elements(static_cast<size_t>(dense_bytes()));
   if (is_whole()) {
     std::ranges::transform(dense.values, elements.begin(), [&](float value) {
@@ -192,14 +190,14 @@ StatusOr<std::vector<std::byte>> PackedGraph::ElementsAt(const std::string& loca
 
 namespace {
 
-void Pack(const CompressedElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
+void Pack(CompressedElements tensor, ArrayWriter& arrays, packed::Elements& proto) {
   proto.set_elements(tensor.elements);
   proto.set_element_bytes(tensor.element_bytes);
   proto.set_filler(tensor.filler);
   if (!tensor.occupied.empty()) {
     arrays.Add(DType::kUint64, std::as_bytes(std::span(tensor.occupied)), *proto.mutable_occupied());
   }
-  arrays.Add(DType::kUint8, tensor.values, *proto.mutable_values());
+  arrays.Add(DType::kUint8, std::move(tensor.values), *proto.mutable_values());
 }
 
 void Pack(const MatrixElements& tensor, ArrayWriter& arrays, packed::Elements& proto) {
@@ -223,29 +221,35 @@ void Pack(const MatrixElements& tensor, ArrayWriter& arrays, packed::Elements& p
   tensor.matrix.Write(writer);
 }
 
-}  // namespace
-
-StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph) {
+StatusOr<FilePieces> PiecesOf(PackedGraph graph) {
   ArrayWriter arrays;
   packed::Header header;
   packed::Graph& proto = *header.mutable_graph();
-  arrays.Add(DType::kUint8, graph.model, *proto.mutable_model());
+  arrays.Add(DType::kUint8, std::move(graph.model), *proto.mutable_model());
   bool has_matrices = false;
-  for (const PackedElements& tensor : graph.tensors) {
-    std::visit([&](const auto& of) { Pack(of, arrays, *proto.add_tensors()); }, tensor);
+  for (PackedElements& tensor : graph.tensors) {
     has_matrices |= std::holds_alternative<MatrixElements>(tensor);
+    std::visit([&](auto&& of) { Pack(std::move(of), arrays, *proto.add_tensors()); }, std::move(tensor));
+    tensor = {};
   }
   for (const auto& [value, zeros] : graph.zeros) {
     packed::NamedZeros& named = *proto.add_zeros();
     named.set_value(value);
     PackZeros(zeros, *named.mutable_zeros());
   }
-  return PackedFile(header, arrays, has_matrices ? kGraphFormatsVersion : kGraphVersion);
+  return PackedFile(header, std::move(arrays), has_matrices ? kGraphFormatsVersion : kGraphVersion);
 }
 
-Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, EncodePacked(graph));
-  return WriteFileAtomically(file, bytes);
+}  // namespace
+
+StatusOr<std::vector<std::byte>> EncodePacked(PackedGraph graph) {
+  SWIZZLE_ASSIGN_OR_RETURN(const FilePieces pieces, PiecesOf(std::move(graph)));
+  return Joined(pieces);
+}
+
+Status WritePacked(PackedGraph graph, const std::filesystem::path& file) {
+  SWIZZLE_ASSIGN_OR_RETURN(const FilePieces pieces, PiecesOf(std::move(graph)));
+  return WriteFileAtomically(file, pieces);
 }
 
 }  // namespace swizzle

@@ -79,10 +79,10 @@ struct PackedGraph {
 };
 
 // The bytes of the file; equal graphs give equal bytes. RESOURCE_EXHAUSTED if it has too many tensors for one header.
-StatusOr<std::vector<std::byte>> EncodePacked(const PackedGraph& graph);
+StatusOr<std::vector<std::byte>> EncodePacked(PackedGraph graph);
 
-// `file` is replaced as a whole or, on an error, left alone.
-Status WritePacked(const PackedGraph& graph, const std::filesystem::path& file);
+// `file` is replaced as a whole or, on an error, left alone. A graph that is given away is not held twice.
+Status WritePacked(PackedGraph graph, const std::filesystem::path& file);
 
 }  // namespace swizzle
 

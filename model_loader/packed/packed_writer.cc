@@ -83,20 +83,25 @@ packed::Header PackHeader(const Network& network, ArrayWriter& arrays) {
   return header;
 }
 
-}  // namespace
-
-StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
+StatusOr<FilePieces> PiecesOf(const Network& network) {
   ArrayWriter arrays;
   const packed::Header header = PackHeader(network, arrays);
   const auto with_weights = std::ranges::count_if(network.layers, [](const Layer& layer) { return layer.weight >= 0; });
   const bool shares_weights = with_weights > std::ssize(network.weights);
-  return PackedFile(header, arrays, shares_weights ? kSharedWeightsVersion : kNetworkVersion);
+  return PackedFile(header, std::move(arrays), shares_weights ? kSharedWeightsVersion : kNetworkVersion);
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::byte>> EncodePacked(const Network& network) {
+  SWIZZLE_ASSIGN_OR_RETURN(const FilePieces pieces, PiecesOf(network));
+  return Joined(pieces);
 }
 
 Status WritePacked(const Network& network, const std::filesystem::path& file) {
   SWIZZLE_RETURN_IF_ERROR(network.ValidateModel());
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, EncodePacked(network));
-  return WriteFileAtomically(file, bytes);
+  SWIZZLE_ASSIGN_OR_RETURN(const FilePieces pieces, PiecesOf(network));
+  return WriteFileAtomically(file, pieces);
 }
 
 }  // namespace swizzle

@@ -334,4 +334,9 @@ void FuseHostFunctions(Network& network) {
   fuser.RemoveGone();
 }
 
+void FuseFor(Backend& backend, Network& network) {
+  FuseLayers(network);
+  if (HasHostMemory(backend)) FuseHostFunctions(network);
+}
+
 }  // namespace swizzle

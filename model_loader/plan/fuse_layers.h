@@ -10,6 +10,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 
+#include "kernels/backend/backend.h"
 #include "model_loader/network/network.h"
 
 namespace swizzle {
@@ -24,6 +25,8 @@ void FuseLayers(Network& network);
 // numbers whose value they round, the latter behind what moves it, too. Of these what rounds is left, as a layer that
 // only quantises, so that the layers may end in bytes.
 void FuseHostFunctions(Network& network);
+// As plans for the backend have the layers: the one and, where its memory is the host's, the other.
+void FuseFor(Backend& backend, Network& network);
 
 }  // namespace swizzle
 

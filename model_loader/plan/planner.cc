@@ -360,7 +360,7 @@ Status CheckComputes(const Backend& backend, Precision precision) {
 StatusOr<std::shared_ptr<const Plan>> MakePlan(PlanMaterials& materials, Backend& backend, const PlanOptions& options) {
   SWIZZLE_RETURN_IF_ERROR(CheckComputes(backend, options.precision));
   SWIZZLE_ASSIGN_OR_RETURN(const BatchSize max_size, MaxSize(materials.network, options));
-  if (HasHostMemory(backend)) FuseHostFunctions(materials.network);
+  FuseFor(backend, materials.network);
   const bool measures = options.tuning_budget > absl::ZeroDuration(), on_host = HasHostMemory(backend);
   const bool watches = options.make_watch != nullptr && on_host && measures;
   const std::set<int> threads_before = watches ? ThreadIds() : std::set<int>();

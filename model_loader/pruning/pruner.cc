@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/format/shfl_bw.h"
+#include "kernels/format/transpose.h"
 #include "model_loader/passes/lower.h"
 #include "model_loader/pruning/magnitude.h"
 
@@ -29,15 +30,6 @@ int64_t CountZeros(std::span<const float> weights) { return std::count(weights.b
 double SumOfSquares(std::span<const float> weights) {
   return std::transform_reduce(weights.begin(), weights.end(), 0.0, std::plus<>(),
                                [](double weight) { return weight * weight; });
-}
-
-// A row-major matrix's columns as rows.
-std::vector<float> Turned(std::span<const float> values, int64_t rows, int64_t cols) {
-  std::vector<float> turned(values.size());
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) turned[col * rows + row] = values[row * cols + col];
-  }
-  return turned;
 }
 
 }  // namespace
@@ -172,10 +164,10 @@ void Pruner::Prune(const LayerWeight& layer, std::span<float> weights, const Cal
   if (!record.skipped && outputs > 0) {
     const int64_t inputs = elements / outputs;
     if (layer.outputs_last) {
-      std::vector<float> turned = Turned(weights, inputs, outputs);
-      if (!scores.empty() && !by_outputs) scores = Turned(scores, inputs, outputs);
+      std::vector<float> turned = Transposed(weights, inputs, outputs);
+      if (!scores.empty() && !by_outputs) scores = Transposed(scores, inputs, outputs);
       PruneMatrix({outputs, inputs, turned, scores}, calibration, record);
-      std::ranges::copy(Turned(turned, outputs, inputs), weights.begin());
+      Transpose(turned, outputs, inputs, weights);
     } else {
       PruneMatrix({outputs, inputs, weights, scores, layer.taps}, calibration, record);
     }

@@ -19,11 +19,6 @@ Network WithoutWeights(Network& network) {
   return bare;
 }
 
-// As plans have the layers on this backend.
-void FuseAll(Backend& backend, PlanMaterials& materials) {
-  if (HasHostMemory(backend)) FuseHostFunctions(materials.network);
-}
-
 }  // namespace
 
 PlanOptions OptionsOf(const Network& network, Form form, interpreter::Place place, int64_t vectors,
@@ -52,7 +47,7 @@ RowPlanner::RowPlanner(Excerpt excerpt, Backend& backend, const Network& network
   StatusOr<Network> other = NetworkOf(excerpt_, others);
   if (!other.ok() || ContentHash(*other) != settings_.content) return;
   PlanMaterials materials(*std::move(other));
-  FuseAll(backend_, materials);
+  FuseFor(backend_, materials.network);
   rules_ = ExtentRules::Learn(network, materials.network, PaddingsOf(excerpt_));
 }
 
@@ -74,7 +69,7 @@ StatusOr<std::shared_ptr<const Plan>> RowPlanner::PlanFor(const RowShapes& rows,
   const bool alike = ContentHash(network) == settings_.content;
   PlanMaterials materials(std::move(network));
   if (alike) {
-    FuseAll(backend_, materials);
+    FuseFor(backend_, materials.network);
     auto plan = held.MakePlan(WithoutWeights(materials.network), options);
     if (plan.ok()) return plan;
     materials.weights = held.weights();

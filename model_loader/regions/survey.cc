@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model_loader/graph/shape_flow.h"
+#include "model_loader/interpreter/memory/block_range.h"
 #include "model_loader/interpreter/run/refusal.h"
 
 namespace swizzle::regions {
@@ -15,6 +16,19 @@ using interpreter::Array;
 // What constants may take that are computed of others beforehand, beside as much again as the model's own.
 constexpr int64_t kFoldedBytes = int64_t{1} << 28;
 
+// By node: whether what it makes depends on elements of inputs, and no shape does.
+std::vector<bool> NodesWithoutElements(const Graph& graph) {
+  std::vector<bool> nodes(graph.nodes.size());
+  if (!ShapesFollowShapes(graph)) return nodes;
+  const std::vector<bool> by_elements = GoByElements(graph);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    nodes[n] = std::ranges::all_of(graph.nodes[n].outputs, [&](int output) {
+      return output == kNoValue || by_elements[static_cast<size_t>(output)];
+    });
+  }
+  return nodes;
+}
+
 class Surveyor {
  public:
   Surveyor(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits)
@@ -22,7 +36,10 @@ class Surveyor {
         stream_(stream),
         limits_(limits),
         constant_(ConstantValues(program)),
-        most_folded_(kFoldedBytes + 2 * program.weight_bytes()) {}
+        without_elements_(NodesWithoutElements(program.graph())),
+        most_folded_(kFoldedBytes + 2 * program.weight_bytes()),
+        blocks_(std::make_shared<interpreter::BlockRange>(
+            limits.budget, interpreter::BlockRange::AddressesFor(limits.max_live_bytes))) {}
 
   // What TakeSurvey has is of the last run, where that went through.
   RunEnd Run(const RunInputs& inputs) {
@@ -37,7 +54,10 @@ class Surveyor {
     return end;
   }
 
-  Survey TakeSurvey() { return std::move(survey_); }
+  Survey TakeSurvey() {
+    blocks_->FreeKept();  // constants that were computed still lie in others
+    return std::move(survey_);
+  }
 
  private:
   Status Watch(const RunInputs& inputs, RunEnd& end) {
@@ -61,7 +81,9 @@ class Surveyor {
                        " bytes of constants alone");
     };
     interpreter::RunSupplies supplies;
+    supplies.blocks = blocks_;
     supplies.blames = true;
+    supplies.without_elements = &without_elements_;
     SWIZZLE_ASSIGN_OR_RETURN(const std::vector<Array> outputs, program_.Run(views, stream_, limits_, watch, supplies));
     for (size_t i = 0; i < outputs.size(); ++i) Note(program_.graph().outputs[i].value, outputs[i]);
     return {};
@@ -82,7 +104,9 @@ class Surveyor {
   Stream& stream_;
   const interpreter::Limits& limits_;
   const std::set<int> constant_;
+  const std::vector<bool> without_elements_;  // by node
   const int64_t most_folded_;
+  const std::shared_ptr<interpreter::BlockRange> blocks_;  // of all runs
   int64_t folded_ = 0;
   Survey survey_;
 };

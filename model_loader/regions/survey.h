@@ -1,5 +1,6 @@
 // What two runs of a program show of its values: their shapes, and which are the same in every run. These runs are of
-// elements that are all alike, at load; dimensions that the model leaves free are given sizes that it takes.
+// elements that are all alike, at load, and where no shape goes by elements, most of what goes by them is not computed;
+// dimensions that the model leaves free are given sizes that it takes.
 #ifndef SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 #define SWIZZLE_MODEL_LOADER_REGIONS_SURVEY_H_
 

@@ -1,5 +1,9 @@
 #include "model_loader/semantics/affine.h"
 
+#include <algorithm>
+
+#include "kernels/format/transpose.h"
+
 namespace swizzle {
 
 bool IsArithmetic(std::string_view op) { return op == "Add" || op == "Div" || op == "Mul" || op == "Sub"; }
@@ -13,11 +17,13 @@ ScaleAndShift AsScaleAndShift(std::string_view op, bool constant_first, float co
 
 void MakeLinearWeight(std::span<const float> given, int64_t rows, int64_t depth, bool transposed, float alpha,
                       std::span<float> weight) {
-  for (int64_t m = 0; m < rows; ++m) {
-    for (int64_t k = 0; k < depth; ++k) {
-      weight[m * depth + k] = alpha * given[transposed ? m * depth + k : k * rows + m];
-    }
+  if (transposed) {
+    std::ranges::copy(given, weight.begin());
+  } else {
+    Transpose(given, depth, rows, weight);
   }
+  if (alpha == 1.0f) return;
+  for (float& element : weight) element *= alpha;
 }
 
 }  // namespace swizzle

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/check.h"
+#include "kernels/format/transpose.h"
 #include "model_loader/files/printable_name.h"
 #include "model_loader/safetensors/safetensors_file.h"
 #include "model_loader/safetensors/strict_json.h"
@@ -49,18 +50,6 @@ Status CheckPlaces(const Json& config) {
   return {};
 }
 
-// FP32, transposed.
-Tensor Transposed(const Tensor& matrix) {
-  const auto rows = static_cast<size_t>(matrix.shape[0]), columns = static_cast<size_t>(matrix.shape[1]);
-  std::vector<float> values(rows * columns);
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t column = 0; column < columns; ++column) {
-      values[column * rows + row] = matrix.floats()[row * columns + column];
-    }
-  }
-  return Tensor::Floats({matrix.shape[1], matrix.shape[0]}, values);
-}
-
 StatusOr<Tensor> Take(const SafetensorsFile& file, const std::string& name, size_t rank) {
   const auto found = file.tensors.find(name);
   if (found == file.tensors.end()) return InvalidArgument("it lacks the tensor '", name, "'");
@@ -74,7 +63,8 @@ StatusOr<Tensor> Take(const SafetensorsFile& file, const std::string& name, size
 Status TakeTensors(const std::string& bytes, DenseLayer& layer) {
   SWIZZLE_ASSIGN_OR_RETURN(const SafetensorsFile file, ParseSafetensors(std::as_bytes(std::span(bytes))));
   SWIZZLE_ASSIGN_OR_RETURN(const Tensor weight, Take(file, "linear.weight", 2));
-  layer.weight = Transposed(weight);
+  layer.weight =
+      Tensor::Floats({weight.shape[1], weight.shape[0]}, Transposed(weight.floats(), weight.shape[0], weight.shape[1]));
   if (!file.tensors.contains("linear.bias")) return {};
   SWIZZLE_ASSIGN_OR_RETURN(layer.bias, Take(file, "linear.bias", 1));
   if (layer.bias->shape[0] == weight.shape[0]) return {};

@@ -17,8 +17,7 @@ namespace swizzle::testing {
 // thread; a free batch.
 template <typename MicrosecondsOf>
 void KnowTimes(Network network, Backend& backend, const PlanOptions& options, const MicrosecondsOf& microseconds_of) {
-  FuseLayers(network);
-  if (HasHostMemory(backend)) FuseHostFunctions(network);
+  FuseFor(backend, network);
   const BatchSize most(options.max_batch, network.sequences ? options.max_tokens : options.max_batch);
   const std::vector<int64_t> counts = MeasuredCounts(network, most, !HasHostMemory(backend), options.measured_batches);
   for (const Layer& layer : network.layers) {

@@ -182,6 +182,7 @@ struct Program::RunState {
   NodeWatch watch = nullptr;
   StepGate* gate = nullptr;
   bool blames = false;                                        // as RunSupplies has it
+  const std::vector<bool>* without_elements = nullptr;        // likewise
   std::vector<TurnTime>* times = nullptr;                     // null: nobody wants to know
   std::vector<Array> values;                                  // by value: those that the run makes
   std::vector<const Array*> places;                           // by value: where it is, if it is made
@@ -211,7 +212,7 @@ Status Program::Settle(std::span<const int> values, RunState& state) const {
 }
 
 StatusOr<Results> Program::Compute(size_t index, const Inputs& inputs, Memory& memory, Stream& stream, StepGate* gate,
-                                   bool blames) const {
+                                   bool blames, bool wants_elements) const {
   const Node& node = graph_.nodes[index];
   RunBody run_body;
   if (nodes_[index].has_bodies) {
@@ -228,6 +229,7 @@ StatusOr<Results> Program::Compute(size_t index, const Inputs& inputs, Memory& m
   }
   Call call(node, graph_.opset, inputs, memory, stream, &run_body);
   call.set_gate(gate);
+  call.set_wants_elements(wants_elements);
   StatusOr<Results> results = nodes_[index].function->run(call);
   if (!results.ok()) {
     const bool named = std::string(results.status().message()).starts_with(Describe(node));
@@ -259,8 +261,9 @@ Status Program::RunNode(size_t index, RunState& state) const {
     watched = state.ValuesOf(node.inputs);
     SWIZZLE_RETURN_IF_ERROR(state.watch(node, watched, state.memory, state.stream));
   }
+  const bool wants_elements = state.without_elements == nullptr || !(*state.without_elements)[index];
   StatusOr<Results> results = Compute(index, state.watch ? Inputs(watched) : Inputs(places), state.memory, state.stream,
-                                      state.gate, state.blames);
+                                      state.gate, state.blames, wants_elements);
   SWIZZLE_RETURN_IF_ERROR(results);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] != kNoValue) state.Set(node.outputs[i], std::move((*results)[i]));
@@ -301,6 +304,7 @@ StatusOr<std::vector<Array>> Program::Run(std::span<const TensorView> inputs, St
   state.gate = supplies.gate;
   state.times = supplies.times;
   state.blames = supplies.blames;
+  state.without_elements = supplies.without_elements;
   for (size_t i = 0; i < inputs.size(); ++i) {
     SWIZZLE_ASSIGN_OR_RETURN(state.values[static_cast<size_t>(graph_.inputs[i])], TakeInput(*memory, i, inputs[i]));
   }

@@ -77,6 +77,8 @@ struct RunSupplies {
   std::vector<TurnTime>* times = nullptr;        // each run adds its own; null: nobody wants to know
   // Whether what no tensors that requests bring would mend is FAILED_PRECONDITION instead of INVALID_ARGUMENT.
   bool blames = false;
+  // By node: whether nobody looks at the elements of its results, which may then be 0 instead; null: of none.
+  const std::vector<bool>* without_elements = nullptr;
 };
 
 // What is known of a program when it is loaded.
@@ -99,6 +101,8 @@ class Program {
   std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
   // Likewise for inputs(), of the same types; shapes that say more than before are all that it then takes.
   std::shared_ptr<const Program> WithInputs(std::vector<Port> inputs) const;
+  // Likewise with what share of values is zero on calibration data, by their names.
+  std::shared_ptr<const Program> WithZeros(const std::map<std::string, InputZeros>& zeros) const;
 
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -138,7 +142,7 @@ class Program {
   // not be made, and whether input i is as declared. Errors are those of Run.
   // REQUIRES: inputs that the node takes.
   StatusOr<Results> Compute(size_t node, const Inputs& inputs, Memory& memory, Stream& stream, StepGate* gate = nullptr,
-                            bool blames = false) const;
+                            bool blames = false, bool wants_elements = true) const;
   bool TakesMoved(size_t node, size_t input) const { return Takes(nodes_[node].function->moved, input); }
   Status CheckInput(size_t i, const TensorView& view) const;
 

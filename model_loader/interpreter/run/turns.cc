@@ -3,6 +3,7 @@
 #include <iterator>
 #include <set>
 
+#include "model_loader/graph/value_zeros.h"
 #include "model_loader/interpreter/run/executor.h"
 
 namespace swizzle::interpreter {
@@ -162,6 +163,13 @@ std::shared_ptr<const Program> Program::WithInputs(std::vector<Port> inputs) con
   std::shared_ptr<Program> declared(new Program(*this));
   declared->inputs_ = std::move(inputs);
   return declared;
+}
+
+std::shared_ptr<const Program> Program::WithZeros(const std::map<std::string, InputZeros>& zeros) const {
+  SWIZZLE_CHECK(parts_.empty());
+  std::shared_ptr<Program> informed(new Program(*this));
+  NoteZeros(zeros, informed->graph_);
+  return informed;
 }
 
 size_t Program::interpreted_nodes() const {

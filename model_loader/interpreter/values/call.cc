@@ -1,8 +1,16 @@
 #include "model_loader/interpreter/values/call.h"
 
+#include <cstring>
+
 #include "model_loader/semantics/given_axes.h"
 
 namespace swizzle::interpreter {
+
+StatusOr<Array> Call::New(DType dtype, Shape shape) {
+  StatusOr<Array> made = memory_.Allocate(dtype, std::move(shape));
+  if (!wants_elements_ && made.ok() && made->bytes() > 0) std::memset(made->data.get(), 0, made->bytes());
+  return made;
+}
 
 StatusOr<std::vector<int64_t>> Call::List(size_t i) const {
   const Array& array = In(i);

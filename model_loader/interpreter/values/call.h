@@ -67,6 +67,10 @@ class Call {
   // Asked between an operator's steps, where it has such; null: it never waits.
   StepGate* gate() { return gate_; }
   void set_gate(StepGate* gate) { gate_ = gate; }
+  // Whether somebody looks at the elements of results. Else an operator that has checked all that it refuses may leave
+  // those as New makes them then, 0.
+  bool wants_elements() const { return wants_elements_; }
+  void set_wants_elements(bool wants) { wants_elements_ = wants; }
 
   size_t input_count() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && !inputs_[i].IsLeftOut(); }
@@ -90,7 +94,7 @@ class Call {
   StatusOr<std::vector<Array>> Run(const Body& body, std::span<const Array> inputs);
 
   // An array to be filled.
-  StatusOr<Array> New(DType dtype, Shape shape) { return memory_.Allocate(dtype, std::move(shape)); }
+  StatusOr<Array> New(DType dtype, Shape shape);
   // The same on the host, wherever the call runs, and then where it runs.
   StatusOr<Array> NewTable(DType dtype, Shape shape) { return host_memory().Allocate(dtype, std::move(shape)); }
   Memory& host_memory() { return device_ == nullptr ? memory_ : device_->host(); }
@@ -131,6 +135,7 @@ class Call {
   const RunBody* run_body_;
   Device* const device_;
   StepGate* gate_ = nullptr;
+  bool wants_elements_ = true;
 };
 
 inline constexpr int64_t kMaxListLength = 1 << 16;

@@ -24,10 +24,12 @@ StatusOr<Rows> AlongAxes(Call& call, Array array, const std::vector<int64_t>& ax
 // `array`, which has the dimensions of rows.array, with its axes as the original had them.
 StatusOr<Array> BackInOrder(Call& call, const Rows& rows, Array array);
 
-// Calls body(row) for every row, shared among the stream's threads where there is enough to do.
+// Calls body(row), which makes elements of results, for every row, shared among the stream's threads where there is
+// enough to do.
 template <typename Body>
 void ForEachRow(Call& call, const Rows& rows, const Body& body) {
   constexpr int64_t kWorthAThread = 1 << 15;  // elements
+  if (!call.wants_elements()) return;
   if (rows.count * rows.length < kWorthAThread) {
     for (int64_t row = 0; row < rows.count; ++row) body(row);
     return;

@@ -75,6 +75,25 @@ TEST_F(FreeSizesTest, AreSmallWhereTheyMayBe) {
   EXPECT_EQ(survey->other_shapes[0], (Shape{3, 32}));
 }
 
+// What shapes go by is computed beside what is left out, and so is what no input has a part in.
+TEST_F(FreeSizesTest, ShapesAreThoseOfARunThatComputesAll) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 6}).Int64s("zero", {1}, {0}).Int64s("rest", {2}, {2, -1}).Floats("two", {}, {2.0f});
+  builder.Node("Exp", {"x"}, {"e"}).Node("Shape", {"e"}, {"shape"}).Node("Gather", {"shape", "zero"}, {"rows"});
+  builder.Node("Concat", {"rows", "rest"}, {"target"}, {{"axis", int64_t{0}}}).Node("Reshape", {"e", "target"}, {"r"});
+  builder.Node("Mul", {"two", "two"}, {"four"}).Node("Mul", {"r", "four"}, {"y"}).Output("y");
+  const auto survey = SurveyOf(builder);
+  ASSERT_THAT(survey, IsOk());
+  const auto value = static_cast<size_t>(program_->graph().outputs[0].value);
+  EXPECT_EQ(survey->shapes[value], (Shape{2, 2, 3}));
+  EXPECT_EQ(survey->other_shapes[value], (Shape{3, 2, 3}));
+  const bool knows_four = std::ranges::any_of(survey->known, [](const auto& known) {
+    return known.second.elements() == 1 && known.second.dtype == DType::kFloat32 &&
+           known.second.template As<float>()[0] == 4.0f;
+  });
+  EXPECT_TRUE(knows_four);
+}
+
 TEST_F(FreeSizesTest, AreThoseOfSamplesBeforeAllOthers) {
   OnnxBuilder builder;
   builder.Input("x", {-1, -1})

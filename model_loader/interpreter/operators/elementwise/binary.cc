@@ -78,6 +78,7 @@ StatusOr<Array> CombineTwo(Call& call, const Array& first, const Array& second, 
   }
   constexpr bool kTests = !std::is_void_v<Out>;
   SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(kTests ? DType::kBool : type, std::move(shape)));
+  if (!call.wants_elements()) return call.As(std::move(out), kTests ? DType::kBool : first.dtype);
   VisitComputeType(type, [&]<typename T>(T) {
     Zip<T, std::conditional_t<kTests, Out, T>>(widens ? a : first, widens ? b : second, function, out);
   });
@@ -209,6 +210,7 @@ StatusOr<Array> Pow(Call& call) {
   const DType type = ComputeType(base.dtype);
   SWIZZLE_ASSIGN_OR_RETURN(const Array x, call.As(base, type));
   SWIZZLE_ASSIGN_OR_RETURN(Array out, call.New(type, shape));
+  if (!call.wants_elements()) return call.As(std::move(out), base.dtype);
   const StridedLoop<2> loop(shape, {BroadcastExtents(x.shape, shape), BroadcastExtents(exponents.shape, shape)});
   VisitComputeType(type, [&]<typename T>(T) {
     loop.ForEachRun([&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {

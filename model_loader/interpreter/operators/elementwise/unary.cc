@@ -22,6 +22,7 @@ StatusOr<Array> MapNumber(Call& call, const Function& function) {
   Array wide;
   SWIZZLE_ASSIGN_OR_RETURN(const Array* const x, call.InAs(0, type, wide));
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(type, in.shape));
+  if (!call.wants_elements()) return call.As(std::move(y), in.dtype);
   VisitComputeType(type, [&]<typename T>(T) {
     const std::span<const T> from = x->As<T>();
     const std::span<T> to = y.Mutable<T>();
@@ -53,7 +54,7 @@ StatusOr<Array> MapReal(Call& call, const swizzle::Function& vectors, const Func
   const Array& in = call.In(0);
   if (in.dtype != DType::kFloat32) return MapReal(call, function);
   SWIZZLE_ASSIGN_OR_RETURN(Array y, call.New(in.dtype, in.shape));
-  if (y.bytes() == 0) return y;
+  if (y.bytes() == 0 || !call.wants_elements()) return y;
   std::memcpy(y.data.get(), in.data.get(), static_cast<size_t>(y.bytes()));
   cpu::ApplyFunction(vectors, y.Mutable<float>().data(), y.elements());
   return y;

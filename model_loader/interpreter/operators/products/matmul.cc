@@ -90,6 +90,7 @@ void MultiplyOnDevice(Call& call, const Stacks& s, Array& out) {
 }
 
 void MultiplyFloats(Call& call, const Stacks& s, Array& out) {
+  if (!call.wants_elements()) return;
   if (call.device() != nullptr) return MultiplyOnDevice(call, s, out);
   const float* a = s.a.As<float>().data();
   const float* b = s.b.As<float>().data();
@@ -159,6 +160,7 @@ int64_t ProductGrain(int64_t parts, int64_t multiplications) {
 
 void ParallelSgemm(Call& call, int64_t m, int64_t n, int64_t k, const cpu::SgemmOperand& a, const cpu::SgemmOperand& b,
                    float* c) {
+  if (!call.wants_elements()) return;
   const bool by_rows = m >= n;
   cpu::CpuStream& stream = cpu::CpuStream::From(call.stream());
   const auto multiply = [&](int64_t, int64_t begin, int64_t end) {

@@ -80,7 +80,7 @@ template <typename Body>
 void ForEachTask(Call& call, const Problem& problem, const Body& body) {
   const int64_t positions = problem.window.positions();
   const int64_t tasks = problem.batch * problem.groups * problem.chunks;
-  if (problem.rows == 0) return;
+  if (problem.rows == 0 || !call.wants_elements()) return;
   const auto run = [&](int64_t slot, int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t begin = task % problem.chunks * problem.chunk;

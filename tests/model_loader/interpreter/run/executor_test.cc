@@ -80,6 +80,36 @@ TEST(Interpreter, FreesAValueAfterItsLastReader) {
   EXPECT_THAT(Execute(builder, {x}, {.max_live_bytes = 1 * 4000}), IsError(kTooLarge, "Tanh node 'v0_node'"));
 }
 
+// y = softmax(tanh(x w) * x), of which everything but the shapes is left out.
+TEST(Interpreter, LeavesElementsThatNobodyLooksAt) {
+  OnnxBuilder builder = OneNode("MatMul", {-1, 3}, {"x", "w"});
+  builder.Floats("w", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  builder.Node("Tanh", {"y"}, {"t"}).Node("Mul", {"t", "x"}, {"m"}).Node("Softmax", {"m"}, {"s"}).Output("s");
+  const auto program = ReadProgram(builder.Bytes());
+  ASSERT_THAT(program, IsOk());
+  const auto stream = *NewCpuBackend()->NewStream(1);
+  const std::vector<float> ones(6, 1.0f);
+  const std::vector<bool> all((*program)->graph().nodes.size(), true);
+  const auto run = [&](const Shape& shape) {
+    const TensorView x{DType::kFloat32, shape, std::as_bytes(std::span(ones))};
+    return (*program)->Run(std::span(&x, 1), *stream, {}, nullptr, {.without_elements = &all});
+  };
+  const auto outputs = run({2, 3});
+  ASSERT_THAT(outputs, IsOk());
+  for (const Array& output : *outputs) {
+    EXPECT_EQ(output.shape, (Shape{2, 3}));
+    EXPECT_EQ(Values(output), std::vector<float>(6, 0.0f));
+  }
+  EXPECT_THAT(run({3, 2}), IsError(kInvalid, "it must be [-1,3]"));
+  OnnxBuilder unfit = OneNode("MatMul", {-1, 3}, {"x", "w"});
+  unfit.Floats("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  const TensorView x{DType::kFloat32, {2, 3}, std::as_bytes(std::span(ones))};
+  const auto refusing = ReadProgram(unfit.Bytes());
+  ASSERT_THAT(refusing, IsOk());
+  EXPECT_THAT((*refusing)->Run(std::span(&x, 1), *stream, {}, nullptr, {.without_elements = &all}),
+              IsError(kInvalid, "have no product"));
+}
+
 TEST(Interpreter, OldOpsetsBroadcastAlongTheAxisTheyName) {
   OnnxBuilder builder = OneNode("Add", {1, 2, 2}, {"x", "b"}, {{"broadcast", int64_t{1}}, {"axis", int64_t{1}}}, 6);
   builder.Floats("b", {2}, {10, 20});
