@@ -114,7 +114,8 @@ class LiveQueue {
     int64_t before = 0;  // tokens
     for (size_t row = 0; row < request.row_tokens.size() && before < limits_.max_tokens;) {
       Part part{whole.place, &request, 0, 0, lane, request.turn + before};
-      for (; row < request.row_tokens.size() && part.rows < limits_.max_rows; ++row, ++part.rows) {
+      const int64_t most = limits_.max_rows > 0 ? limits_.max_rows : request.rows;
+      for (; row < request.row_tokens.size() && part.rows < most; ++row, ++part.rows) {
         if (part.rows > 0 && part.tokens + request.row_tokens[row] > limits_.part_tokens) break;
         part.tokens += request.row_tokens[row];
       }
@@ -221,17 +222,18 @@ void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decis
 }  // namespace
 
 bool IsTakenInParts(const Limits& limits, const Queued& request) {
-  return limits.max_rows > 0 && limits.part_tokens > 0 && request.tokens > limits.part_tokens &&
-         request.row_tokens.size() > 1;
+  return limits.part_tokens > 0 && request.tokens > limits.part_tokens && request.row_tokens.size() > 1;
 }
 
 Limits LimitsOf(const ModelSpec& spec) {
   Limits limits;
   limits.max_rows = spec.dynamic_batching ? spec.max_batch_size : 0;
-  constexpr int64_t kPartsOfBatch = 4;
-  const int64_t preferred = spec.preferred_batch_tokens > 0 ? spec.preferred_batch_tokens : spec.max_batch_tokens;
-  limits.max_tokens = std::min(spec.max_batch_tokens, preferred);
-  limits.part_tokens = (limits.max_tokens + kPartsOfBatch - 1) / kPartsOfBatch;
+  const int64_t parts_of_batch = limits.max_rows > 0 ? 4 : 1;
+  limits.max_tokens = spec.max_batch_tokens;
+  if (limits.max_rows > 0 && spec.preferred_batch_tokens > 0) {
+    limits.max_tokens = std::min(limits.max_tokens, spec.preferred_batch_tokens);
+  }
+  limits.part_tokens = (limits.max_tokens + parts_of_batch - 1) / parts_of_batch;
   limits.max_delay = spec.max_queue_delay;
   limits.preferred_rows = spec.preferred_batch_sizes;
   bool delays = spec.queue_policy.delays_late;

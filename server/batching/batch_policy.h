@@ -9,7 +9,8 @@
 // would begin if each connection had an equal share of the work, counted in work, so that one that sends much delays
 // one that sends little by no more than a batch. Requests of one turn go by arrival (request_queue.h gives turns).
 // Where the tokens of each row are known, a request with more than part_tokens is taken in parts of whole rows, whose
-// turns follow each other, so that others come between. Other requests are never split.
+// turns follow each other, so that others come between, and which may be more than a batch takes. Other requests are
+// never split.
 //
 // With priorities a queue has lanes: of each level what is in time, then what is late. A batch begins with the first
 // lane that has something waiting, and what room is left goes to the others in their order. None starves: a lane that

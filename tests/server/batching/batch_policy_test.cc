@@ -243,11 +243,16 @@ TEST(TurnsTest, LevelsGoBeforeTurns) {
   EXPECT_THAT(decision.passed, ElementsAre(0, 0, 1, 0));
 }
 
-TEST(TurnsTest, WithoutBatchingARequestIsTakenWhole) {
+TEST(TurnsTest, WithoutBatchingARequestIsTakenWholeUnlessItHasMoreThanABatch) {
   const std::vector<int64_t> rows(10, 100);
-  Limits limits = kInParts;
-  limits.max_rows = 0;
-  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(10));
+  ModelSpec spec;
+  spec.max_batch_size = 64;
+  spec.dynamic_batching = false;
+  spec.preferred_batch_tokens = 200;
+  spec.max_batch_tokens = 1000;
+  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), LimitsOf(spec)).rows, ElementsAre(10));
+  spec.max_batch_tokens = 399;
+  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), LimitsOf(spec)).rows, ElementsAre(3));
 }
 
 TEST(FindExpiredTest, SplitsByDeadline) {

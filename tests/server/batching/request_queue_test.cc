@@ -198,7 +198,11 @@ TEST(RequestQueueTest, WhatComesWhileAPartRunsGoesBehindTheRest) {
 }
 
 TEST(RequestQueueTest, WhatRunsAloneCountsWhole) {
-  RequestQueue queue(Limits{.part_tokens = 10});
+  ModelSpec spec;
+  spec.max_batch_size = 64;
+  spec.max_batch_tokens = 1000;
+  spec.dynamic_batching = false;
+  RequestQueue queue(LimitsOf(spec));
   auto bulk = Sent(1, 7, 50);
   queue.Push(bulk);
   Queued query;
