@@ -338,6 +338,9 @@ void ScoreLogits(text::ScoreFunction function, size_t width, std::string& logits
 }
 
 std::shared_ptr<Model> NewTextModel(ModelSpec spec, std::shared_ptr<Model> encoder, TextRules rules) {
+  // An encoder that pools has these weights in its own graph.
+  const auto from = OutputOf(encoder->spec(), rules.pipeline.task);
+  if (from && !from->per_token) rules.pipeline.dense.clear();
   return std::make_shared<TextModel>(std::move(spec), std::move(encoder), std::move(rules));
 }
 
