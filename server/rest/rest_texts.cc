@@ -299,7 +299,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         if (request_.unit || (cut && normalises())) NormaliseVectors(kept, vectors);
       }
       const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = kept, .tokens = tokens_};
-      text = WriteEmbeddings(endpoint_, request_, embeddings, most);
+      text = endpoint_ == TextEndpoint::kTeiSimilarity ? WriteSimilarities(embeddings, most)
+                                                       : WriteEmbeddings(endpoint_, request_, embeddings, most);
     }
     SWIZZLE_RETURN_IF_ERROR(text.status());
     return HttpAnswer{.body = {*std::move(text)}};

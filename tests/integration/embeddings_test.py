@@ -120,6 +120,20 @@ def test_huggingfaces_client_gets_unit_vectors(server, client):
         tei.feature_extraction(TEXTS[0], prompt_name='query')
 
 
+def test_sentences_are_compared_with_one(server):
+    texts = ['the cat sat', 'a dog ran home', 'the mat']
+    url = f'http://{server.rest}/similarity'
+    found = huggingface_hub.InferenceClient(url).sentence_similarity('the cat', texts)
+    vectors = numpy.array(post(server, '/embed', {'inputs': [*texts, 'the cat']})[1])
+    numpy.testing.assert_allclose(found, vectors[:3] @ vectors[3], atol=1e-6)
+    many = {'source_sentence': 'the cat', 'sentences': texts * 50}
+    status, answer = post(server, '/v2/models/texts/similarity', {'inputs': many})
+    assert status == 200
+    numpy.testing.assert_allclose(answer, found * 50, atol=1e-6)
+    status, answer = post(server, '/similarity', {'inputs': {'source_sentence': 'a', 'sentences': []}})
+    assert (status, answer['error_type']) == (400, 'Validation') and "'sentences' must not be empty" in answer['error']
+
+
 def test_prompts_stand_before_texts(start, repository, checkpoint):
     write_tokenizer(checkpoint, WORDS)
     prompts = {'prompts': {'query': 'the cat ', 'document': ''}, 'default_prompt_name': 'document'}
