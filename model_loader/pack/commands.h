@@ -136,6 +136,7 @@ struct TokenizeCommand {
   std::vector<std::string> texts;   // none: the lines of the terminal's input
   std::optional<std::string> pair;  // the second text of each
   int64_t max_tokens = 0;           // what is longer is cut off; 0: as the tokeniser's file says
+  bool offsets = false;             // which characters each token stands for is shown, too
   bool json = false;
 };
 

@@ -371,6 +371,7 @@ class Flags {
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(int64_t{0}, kMaxTokens).description(""));
+    app->add_flag("--offsets", tokenize_.offsets, "Show which characters of its text each token stands for");
     AddFormat(app);
     app->callback([this] {
       tokenize_.json = json();

@@ -192,7 +192,6 @@ StatusOr<Network> PrunedNetwork(const PruneCommand& command, Terminal& terminal,
   }
   SWIZZLE_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(command.model));
   PruneNetwork(model.network, pruner);
-  for (NetworkValue& value : model.network.values) value.zeros.reset();  // other weights make others
   return std::move(model.network);
 }
 

@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 StatusOr<text::Encoding> Encode(const text::Tokenizer& tokenizer, const TokenizeCommand& command,
                                 const std::string& given) {
-  const text::EncodeOptions options = {.max_tokens = command.max_tokens};
+  const text::EncodeOptions options = {.max_tokens = command.max_tokens, .offsets = command.offsets};
   return command.pair ? tokenizer.Encode(given, *command.pair, options) : tokenizer.Encode(given, options);
 }
 
@@ -24,10 +24,15 @@ std::string EncodingText(const text::Tokenizer& tokenizer, const text::Encoding&
       std::ranges::find_if(encoding.type_ids, [](int32_t type) { return type != 0; }) != encoding.type_ids.end();
   std::vector<TextTable::Column> columns = {{"id", Align::kRight}, {"token"}};
   if (typed) columns.push_back({"type", Align::kRight});
+  if (!encoding.offsets.empty()) columns.push_back({"characters"});
   TextTable table(std::move(columns));
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
     std::vector<std::string> cells = {std::to_string(encoding.ids[i]), QuotedName(tokenizer.Token(encoding.ids[i]))};
     if (typed) cells.push_back(std::to_string(encoding.type_ids[i]));
+    if (!encoding.offsets.empty()) {
+      const auto& [begin, end] = encoding.offsets[i];
+      cells.push_back(begin < end ? Concat(begin, " to ", end - 1) : "");
+    }
     table.AddRow(std::move(cells));
   }
   return Concat(table.Render(), encoding.ids.size(), encoding.ids.size() == 1 ? " token" : " tokens",
@@ -42,6 +47,10 @@ ordered_json EncodingJson(const text::Tokenizer& tokenizer, const TokenizeComman
   json["tokens"] = ordered_json::array();
   for (const int32_t id : encoding.ids) json["tokens"].push_back(tokenizer.Token(id));
   json["type_ids"] = encoding.type_ids;
+  if (command.offsets) {
+    json["offsets"] = ordered_json::array();
+    for (const auto& [begin, end] : encoding.offsets) json["offsets"].push_back({begin, end});
+  }
   json["truncated"] = encoding.truncated;
   return json;
 }

@@ -199,6 +199,7 @@ void PruneNetwork(Network& network, Pruner& pruner) {
     pruner.Prune({names, {dense.rows, dense.cols}, false, layer.window().taps()}, dense.values);
     if (!pruner.Skips(names)) weight.matrix = ChooseFormat(std::move(dense));
   }
+  for (NetworkValue& value : network.values) value.zeros.reset();
 }
 
 }  // namespace swizzle

@@ -137,7 +137,8 @@ class Pruner {
 };
 
 // Prunes the convolutions (linear layers among them) of a network, and gives their weights the format that suits them
-// then. Depthwise convolutions are never pruned. REQUIRES: a validated network.
+// then. Depthwise convolutions are never pruned. What was counted of values' zeros is forgotten: other weights make
+// others. REQUIRES: a validated network.
 void PruneNetwork(Network& network, Pruner& pruner);
 
 }  // namespace swizzle

@@ -49,6 +49,10 @@ void AppendByteCharacters(std::string_view bytes, std::string& text) {
   for (const char byte : bytes) Append(kByteCharacters[static_cast<unsigned char>(byte)], text);
 }
 
+size_t ByteCharacterBytes(char byte) {
+  return kByteCharacters[static_cast<unsigned char>(byte)] < 0x80 ? 1 : 2;  // none is beyond U+07FF
+}
+
 size_t WordEnd(std::string_view text, size_t begin) {
   if (const size_t bytes = EndingBytes(text.substr(begin)); bytes != 0) return begin + bytes;
   const size_t after_blank = begin + (text[begin] == ' ' ? 1 : 0);

@@ -12,6 +12,9 @@ namespace swizzle::text {
 // Appends the characters of the bytes: for one that Latin-1 prints, that; for the others U+0100 and on.
 void AppendByteCharacters(std::string_view bytes, std::string& text);
 
+// How many bytes the character of one has.
+size_t ByteCharacterBytes(char byte);
+
 // Where the word ends that begins at `begin`, by GPT-2's pattern:
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Words follow each other without a gap. REQUIRES: `text` is well-formed, and a character begins at `begin`.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "model_loader/files/printable_name.h"
@@ -28,9 +29,10 @@ class Word {
  public:
   explicit Word(const MergeTable& merges) : merges_(merges) {}
 
-  void Add(int32_t id) {
+  // A token that stands for so many bytes.
+  void Add(int32_t id, size_t bytes) {
     const auto place = static_cast<uint32_t>(symbols_.size());
-    symbols_.push_back({id, place - 1, place + 1});
+    symbols_.push_back({id, place - 1, place + 1, static_cast<uint32_t>(bytes)});
   }
 
   void MergeAll() {
@@ -43,8 +45,13 @@ class Word {
     }
   }
 
-  void AppendTo(std::vector<int32_t>& ids) const {
-    for (size_t i = 0; i < symbols_.size(); i = symbols_[i].next) ids.push_back(symbols_[i].id);
+  void AppendTo(std::vector<int32_t>& ids, std::vector<Range>* places) const {
+    size_t at = 0;
+    for (size_t i = 0; i < symbols_.size(); i = symbols_[i].next) {
+      ids.push_back(symbols_[i].id);
+      if (places != nullptr) places->push_back({at, at + symbols_[i].bytes});
+      at += symbols_[i].bytes;
+    }
   }
 
  private:
@@ -53,6 +60,7 @@ class Word {
   struct Symbol {
     int32_t id;
     uint32_t previous, next;
+    uint32_t bytes;
   };
   // That the symbol at `place` and the one behind it become the token `id`.
   struct Candidate {
@@ -85,6 +93,7 @@ class Word {
     if (merge == nullptr || merge->id != candidate.id) return;
     Symbol& second = symbols_[first.next];
     first.id = candidate.id;
+    first.bytes += second.bytes;
     first.next = second.next;
     second.id = kGone;
     if (first.next < symbols_.size()) symbols_[first.next].previous = candidate.place;
@@ -106,16 +115,17 @@ class BytePairs final : public TokenModel {
         unknown_(options.unknown ? trie_.Find(*options.unknown) : PrefixTrie::kNone),
         bytes_(bytes) {}
 
-  Status Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
+  Status Encode(std::string_view piece, std::vector<int32_t>& ids, std::vector<Range>* places) const override {
     const int32_t whole = options_.ignore_merges ? Find(piece) : PrefixTrie::kNone;
     if (whole != PrefixTrie::kNone) {
       ids.push_back(whole);
+      if (places != nullptr) places->push_back({0, piece.size()});
       return {};
     }
     Word word(merges_);
     AddCharacters(piece, word);
     word.MergeAll();
-    word.AppendTo(ids);
+    word.AppendTo(ids, places);
     return {};
   }
 
@@ -134,28 +144,28 @@ class BytePairs final : public TokenModel {
 
   // An unknown token is added when the next known one is, or at the end: until then others fuse with it.
   void AddCharacters(std::string_view piece, Word& word) const {
-    bool pending = false;
+    size_t pending = 0;  // bytes
     std::string memory;
     for (size_t at = 0; at < piece.size();) {
       const size_t bytes = BytesOf(piece[at]), next = at + bytes;
       const std::string_view character = Spelled(piece.substr(at, bytes), at == 0, next == piece.size(), memory);
       const int32_t id = trie_.Find(character);
       if (id != PrefixTrie::kNone) {
-        if (pending) word.Add(unknown_);
-        pending = false;
-        word.Add(id);
+        if (pending > 0) word.Add(unknown_, pending);
+        pending = 0;
+        word.Add(id, bytes);
       } else if (!AddBytes(character, word) && unknown_ != PrefixTrie::kNone) {
-        if (pending && !options_.fuse_unknown) word.Add(unknown_);
-        pending = true;
+        if (pending > 0 && !options_.fuse_unknown) word.Add(unknown_, std::exchange(pending, 0));
+        pending += bytes;
       }
       at = next;
     }
-    if (pending) word.Add(unknown_);
+    if (pending > 0) word.Add(unknown_, pending);
   }
 
   bool AddBytes(std::string_view character, Word& word) const {
     if (!options_.byte_fallback || !bytes_.HasAll(character)) return false;
-    for (const char byte : character) word.Add(bytes_.Of(byte));
+    for (const char byte : character) word.Add(bytes_.Of(byte), 1);
     return true;
   }
 

@@ -7,6 +7,7 @@
 #include <unicode/uniset.h>
 #include <unicode/unistr.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -146,6 +147,92 @@ StatusOr<std::string> Normalised(std::string_view text, NormalForm form) {
     return MakeError(StatusCode::kInternal, "ICU can't normalise text (", u_errorName(error), ")");
   }
   return result;
+}
+
+namespace {
+
+// Characters as they are decomposed: marks in the order of their classes, one that stays in the place of one that was
+// there.
+class Decomposed {
+ public:
+  Decomposed(const icu::Normalizer2& normalizer) : normalizer_(normalizer) {}
+
+  void Add(char32_t c) {
+    icu::UnicodeString parts;
+    if (normalizer_.getDecomposition(Icu(c), parts) == 0) parts = icu::UnicodeString(Icu(c));
+    for (int32_t at = 0; at < parts.length();) {
+      const UChar32 part = parts.char32At(at);
+      Put({static_cast<char32_t>(part), at > 0 ? 1 : 0});
+      at += U16_LENGTH(part);
+    }
+  }
+
+  std::vector<Change> Take() {
+    Sort();
+    return std::move(changes_);
+  }
+
+ private:
+  void Put(const Change& part) {
+    if (ClassOf(part) == 0) Sort();
+    changes_.push_back(part);
+  }
+  uint8_t ClassOf(const Change& part) const { return normalizer_.getCombiningClass(Icu(part.value)); }
+  void Sort() {
+    std::stable_sort(changes_.begin() + static_cast<std::ptrdiff_t>(sorted_), changes_.end(),
+                     [this](const Change& a, const Change& b) { return ClassOf(a) < ClassOf(b); });
+    sorted_ = changes_.size();
+  }
+
+  const icu::Normalizer2& normalizer_;
+  std::vector<Change> changes_;
+  size_t sorted_ = 0;  // so many are in their order
+};
+
+// As section 3.11 of the Unicode Standard composes them (D117).
+std::vector<Change> Composed(const icu::Normalizer2& normalizer, const std::vector<Change>& parts) {
+  std::vector<Change> result;
+  size_t starter = SIZE_MAX;  // in the result
+  int last_class = -1;        // of what stands between it and what comes; -1: nothing does
+  for (const Change& part : parts) {
+    const int its_class = normalizer.getCombiningClass(Icu(part.value));
+    const bool blocked = last_class >= 0 && last_class >= its_class;
+    if (starter != SIZE_MAX && !blocked) {
+      const UChar32 both = normalizer.composePair(Icu(result[starter].value), Icu(part.value));
+      if (both >= 0) {
+        result[starter] = {static_cast<char32_t>(both), result[starter].growth + part.growth - 1};
+        continue;
+      }
+    }
+    if (its_class == 0) {
+      starter = result.size();
+      last_class = -1;
+    } else {
+      last_class = its_class;
+    }
+    result.push_back(part);
+  }
+  return result;
+}
+
+}  // namespace
+
+StatusOr<std::vector<Change>> ChangesTo(std::string_view text, NormalForm form) {
+  UErrorCode error = U_ZERO_ERROR;
+  const icu::Normalizer2* all = WithData(form, error);
+  const icu::UnicodeSet* known = UnicodeNine();
+  if (all == nullptr || known == nullptr || U_FAILURE(error)) {
+    return MakeError(StatusCode::kInternal, "ICU can't normalise text (", u_errorName(error), ")");
+  }
+  const icu::FilteredNormalizer2 normalizer(*all, *known);
+  Decomposed decomposed(normalizer);
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    decomposed.Add(c.value);
+    at += c.bytes;
+  }
+  const bool composes = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  return composes ? Composed(normalizer, decomposed.Take()) : decomposed.Take();
 }
 
 }  // namespace swizzle::text

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/status.h"
 
@@ -29,6 +30,15 @@ enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 // `text` in a normal form of Unicode 9. INVALID_ARGUMENT for one of more than 2 GiB, INTERNAL where ICU lacks its data.
 // REQUIRES: it is well-formed.
 StatusOr<std::string> Normalised(std::string_view text, NormalForm form);
+
+// A character of a text that was made of another, from left to right: by how many characters the text grew there. 0: it
+// is in the place of the next one; 1: it was added; -2: it is in the place of the next one and of two behind that.
+struct Change {
+  char32_t value;
+  int64_t growth = 0;
+};
+// The same by characters. What is put in order afterwards is in the places of what was there in any order.
+StatusOr<std::vector<Change>> ChangesTo(std::string_view text, NormalForm form);
 
 }  // namespace swizzle::text
 

@@ -70,6 +70,13 @@ StatusOr<Template> ReadTemplate(const Fields& fields) {
   return layout;
 }
 
+// What ByteLevel and RobertaProcessing say of offsets.
+Status ReadTrimming(const Fields& fields, Template& layout) {
+  SWIZZLE_ASSIGN_OR_RETURN(layout.trims_offsets, fields.Flag("trim_offsets", true));
+  SWIZZLE_ASSIGN_OR_RETURN(layout.keeps_first_blank, fields.Flag("add_prefix_space", true));
+  return {};
+}
+
 template <Template (*make)(int32_t, int32_t)>
 StatusOr<Template> ReadPair(const Fields& fields) {
   SWIZZLE_ASSIGN_OR_RETURN(const int32_t cls, ReadNamedId(fields, "cls"));
@@ -77,22 +84,42 @@ StatusOr<Template> ReadPair(const Fields& fields) {
   return make(cls, sep);
 }
 
+StatusOr<Template> ReadRoberta(const Fields& fields) {
+  SWIZZLE_ASSIGN_OR_RETURN(Template layout, ReadPair<RobertaTemplate>(fields));
+  SWIZZLE_RETURN_IF_ERROR(ReadTrimming(fields, layout));
+  return layout;
+}
+
 // Changes offsets alone.
-StatusOr<Template> ReadByteLevel(const Fields&) { return Template(); }
+StatusOr<Template> ReadByteLevel(const Fields& fields) {
+  Template layout;
+  SWIZZLE_RETURN_IF_ERROR(ReadTrimming(fields, layout));
+  return layout;
+}
 
 // All but one of its parts are ByteLevel.
 StatusOr<Template> ReadParts(const Fields& fields) {
   SWIZZLE_ASSIGN_OR_RETURN(const Json* list, fields.Array("processors"));
   const Json* adds = nullptr;
+  Template bytes;
   for (const Json& element : *list) {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::string type, Fields(element, "a part of its post_processor").Text("type"));
-    if (type == "ByteLevel") continue;
+    const Fields part(element, "a part of its post_processor");
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string type, part.Text("type"));
+    if (type == "ByteLevel") {
+      SWIZZLE_RETURN_IF_ERROR(ReadTrimming(part, bytes));
+      continue;
+    }
     if (adds != nullptr || type == "Sequence") {
       return Unimplemented("its post_processor Sequence has several parts that add tokens; one may");
     }
     adds = &element;
   }
-  return adds == nullptr ? Template() : ReadPostProcessor(*adds);
+  if (adds == nullptr) return bytes;
+  SWIZZLE_ASSIGN_OR_RETURN(Template layout, ReadPostProcessor(*adds));
+  if (!bytes.trims_offsets) return layout;
+  layout.trims_offsets = true;
+  layout.keeps_first_blank = bytes.keeps_first_blank;
+  return layout;
 }
 
 struct Row {
@@ -100,10 +127,8 @@ struct Row {
   StatusOr<Template> (*read)(const Fields&);
 };
 constexpr Row kRows[] = {
-    {"BertProcessing", ReadPair<BertTemplate>},
-    {"ByteLevel", ReadByteLevel},
-    {"RobertaProcessing", ReadPair<RobertaTemplate>},
-    {"Sequence", ReadParts},
+    {"BertProcessing", ReadPair<BertTemplate>}, {"ByteLevel", ReadByteLevel},
+    {"RobertaProcessing", ReadRoberta},         {"Sequence", ReadParts},
     {"TemplateProcessing", ReadTemplate},
 };
 

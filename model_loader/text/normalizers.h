@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,14 @@ namespace swizzle::text {
 // A text on its way. Well-formed.
 struct NormalText {
   std::string text;
-  size_t start_bytes = 0;  // how many at its beginning stem from the first character of what is encoded
+  size_t start_bytes = 0;           // how many at its beginning stem from the first character of what is encoded
+  std::vector<Range> origins = {};  // of each byte: what it stems from, in bytes of the text as it came; ...
+  bool traced = false;              // ... only where somebody asks
+
+  // A text that is as it came.
+  static NormalText Traced(std::string text, size_t start_bytes);
+  // Of a text that changes make of this one.
+  std::vector<Range> OriginsAfter(std::span<const Change> changes) const;
 };
 
 class Normalizer {

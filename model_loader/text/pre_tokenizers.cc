@@ -100,7 +100,7 @@ Status SplitAtCharacters(Pieces& pieces, Delimiters arrangement, Is&& is) {
 // `rewritten.list`, the pieces that it is split into. Tokens stay.
 template <typename Put>
 void RewriteEach(Pieces& pieces, Put&& put) {
-  Pieces rewritten;
+  Pieces rewritten{.text = {}, .list = {}, .traced = pieces.traced};
   rewritten.text.reserve(pieces.text.size() + pieces.text.size() / 8);
   rewritten.list.reserve(pieces.list.size());
   for (const Piece& piece : pieces.list) {
@@ -110,6 +110,8 @@ void RewriteEach(Pieces& pieces, Put&& put) {
     }
     const size_t begin = rewritten.text.size();
     rewritten.text += pieces.Of(piece);
+    for (size_t at = piece.begin; pieces.traced && at < piece.end; ++at)
+      rewritten.origins.push_back(pieces.origins[at]);
     rewritten.list.push_back({begin, rewritten.text.size(), piece.token, piece.from_start});
   }
   pieces = std::move(rewritten);
@@ -155,15 +157,22 @@ class ByteLevel final : public PreTokenizer {
     std::string prefixed;
     RewriteEach(pieces, [&](const Piece& piece, Pieces& rewritten) {
       std::string_view text = pieces.Of(piece);
+      size_t prefix = 0;  // which stems from what stands behind it
       if (add_prefix_space_ && !text.starts_with(' ')) {
         prefixed = " ";
         prefixed += text;
         text = prefixed;
+        prefix = 1;
       }
       for (size_t begin = 0; begin < text.size();) {
         const size_t end = use_regex_ ? WordEnd(text, begin) : text.size();
         const size_t from = rewritten.text.size();
         AppendByteCharacters(text.substr(begin, end - begin), rewritten.text);
+        for (size_t at = begin; pieces.traced && at < end; ++at) {
+          const size_t character = ByteCharacterBytes(text[at]);
+          const Range origin = pieces.origins[piece.begin + std::max(at, prefix) - prefix];
+          rewritten.origins.insert(rewritten.origins.end(), character, origin);
+        }
         rewritten.list.push_back({from, rewritten.text.size(), Piece::kNoToken, piece.from_start && begin == 0});
         begin = end;
       }
@@ -193,8 +202,10 @@ class Metaspace final : public PreTokenizer {
     const bool prepend =
         options_.prepend == PrependScheme::kAlways || (options_.prepend == PrependScheme::kFirst && piece.from_start);
     if (prepend && !has_prefix) rewritten.text += replacement;
+    if (pieces.traced) rewritten.origins.resize(rewritten.text.size(), pieces.origins[piece.begin]);
     for (size_t at = 0; at < old.size(); ++at) {
       old[at] == ' ' ? rewritten.text += replacement : rewritten.text += old[at];
+      if (pieces.traced) rewritten.origins.resize(rewritten.text.size(), pieces.origins[piece.begin + at]);
     }
     const size_t end = rewritten.text.size();
     const auto add = [&](size_t from, size_t to) {

@@ -28,6 +28,8 @@ struct Piece {
 struct Pieces {
   std::string text;
   std::vector<Piece> list;
+  std::vector<Range> origins = {};  // as NormalText has them
+  bool traced = false;
 
   std::string_view Of(const Piece& piece) const {
     return std::string_view(text).substr(piece.begin, piece.end - piece.begin);

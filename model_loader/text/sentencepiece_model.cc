@@ -80,19 +80,24 @@ class SentencepieceNormalizer final : public Normalizer {
 
   Status Apply(NormalText& text) const override {
     std::string result;
+    std::vector<Range> origins;
     result.reserve(text.text.size() + text.text.size() / 4);
     bool after_blank = remove_extra_whitespaces_;  // blanks are left out
     for (std::string_view rest = text.text; !rest.empty();) {
       Charsmap::Replacement next = Next(rest);
+      const size_t begin = text.text.size() - rest.size(), end = begin + next.bytes;
       rest.remove_prefix(next.bytes);
       while (after_blank && next.text.starts_with(' ')) next.text.remove_prefix(1);
       if (next.text.empty()) continue;
       if (result.empty() && add_dummy_prefix_) result += blank_;
       for (const char byte : next.text) byte == ' ' ? result += blank_ : result += byte;
+      if (text.traced) origins.resize(result.size(), {text.origins[begin].begin, text.origins[end - 1].end});
       after_blank = remove_extra_whitespaces_ && next.text.ends_with(' ');
     }
     while (remove_extra_whitespaces_ && result.ends_with(blank_)) result.resize(result.size() - blank_.size());
     text.text = std::move(result);
+    if (text.traced) origins.resize(text.text.size());
+    text.origins = std::move(origins);
     return {};
   }
 

@@ -20,6 +20,9 @@ struct TemplatePart {
 };
 
 struct Template {
+  // Whether tokens' offsets leave out the white space that they begin and end with; and whether a single blank stays
+  // where the first token has it: it was added.
+  bool trims_offsets = false, keeps_first_blank = false;
   // Of one text, and of two.
   std::vector<TemplatePart> single = {{TemplatePart::Kind::kFirst, 0}};
   std::vector<TemplatePart> pair = {{TemplatePart::Kind::kFirst, 0}, {TemplatePart::Kind::kSecond, 1}};

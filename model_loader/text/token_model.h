@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "model_loader/text/pattern.h"
 #include "model_loader/text/prefix_trie.h"
 
 namespace swizzle::text {
@@ -25,9 +26,10 @@ using TokenIds = std::vector<PrefixTrie::Entry>;
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the ids of a piece. INVALID_ARGUMENT where the model knows no token for it, and none for what it does not
-  // know. REQUIRES: the piece is well-formed, and not empty.
-  virtual Status Encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+  // Appends the ids of a piece, and, unless `places` is null, where each stands in it. INVALID_ARGUMENT where the model
+  // knows no token for it, and none for what it does not know. REQUIRES: the piece is well-formed, and not empty.
+  virtual Status Encode(std::string_view piece, std::vector<int32_t>& ids,
+                        std::vector<Range>* places = nullptr) const = 0;
   // That of a whole token, or PrefixTrie::kNone.
   virtual int32_t Find(std::string_view token) const = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model_loader/text/token_offsets.h"
 #include "model_loader/text/tokenizer_files.h"
 #include "model_loader/text/tokenizer_parts.h"
 #include "model_loader/text/utf8.h"
@@ -12,21 +13,27 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 28;
 
-// The ids of a text, not empty, that has no token but such as are found in its normal form. It begins what is encoded
-// if `from_start`.
-Status AddIds(const TokenizerParts& parts, std::string_view text, bool from_start, std::vector<int32_t>& ids) {
-  NormalText normal{std::string(text), from_start ? BytesOf(text[0]) : 0};
+// The ids of part of a text, not empty, that has no token but such as are found in its normal form.
+Status AddIds(const TokenizerParts& parts, std::string_view text, const Piece& part, TextTokenIds& tokens) {
+  const std::string_view its = text.substr(part.begin, part.end - part.begin);
+  const size_t start_bytes = part.from_start ? BytesOf(its[0]) : 0;
+  NormalText normal =
+      tokens.traced ? NormalText::Traced(std::string(its), start_bytes) : NormalText{std::string(its), start_bytes};
   if (parts.normalizer != nullptr) SWIZZLE_RETURN_IF_ERROR(parts.normalizer->Apply(normal));
-  Pieces pieces{std::move(normal.text), {}};
+  Pieces pieces{std::move(normal.text), {}, std::move(normal.origins), normal.traced};
   parts.added.SplitNormal(pieces.text, pieces.list);
   for (Piece& piece : pieces.list) piece.from_start = piece.begin == 0 && normal.start_bytes > 0;
   if (parts.pre_tokenizer != nullptr) SWIZZLE_RETURN_IF_ERROR(parts.pre_tokenizer->Apply(pieces));
+  std::vector<Range> places;
   for (const Piece& piece : pieces.list) {
+    places.clear();
     if (piece.token != Piece::kNoToken) {
-      ids.push_back(piece.token);
+      tokens.ids.push_back(piece.token);
+      if (tokens.traced) places.push_back({0, piece.end - piece.begin});
     } else {
-      SWIZZLE_RETURN_IF_ERROR(parts.model->Encode(pieces.Of(piece), ids));
+      SWIZZLE_RETURN_IF_ERROR(parts.model->Encode(pieces.Of(piece), tokens.ids, tokens.traced ? &places : nullptr));
     }
+    for (const Range place : places) AddOffsets(pieces, piece, place, part.begin, tokens);
   }
   return {};
 }
@@ -59,6 +66,11 @@ void AddPart(const TemplatePart& part, const std::vector<int32_t>& ids, Encoding
   encoding.type_ids.resize(encoding.ids.size(), part.type_id);
 }
 
+void AddPart(const TemplatePart& part, const TextTokenIds& tokens, Encoding& encoding) {
+  AddPart(part, tokens.ids, encoding);
+  for (const TokenOffsets& its : tokens.offsets) encoding.offsets.push_back(its.characters);
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::make_unique<const TokenizerParts>(std::move(parts))) {}
@@ -71,7 +83,7 @@ StatusOr<Tokenizer> Tokenizer::Open(const std::filesystem::path& path) {
   return Tokenizer(std::move(parts));
 }
 
-StatusOr<std::vector<int32_t>> Tokenizer::Ids(std::string_view text) const {
+StatusOr<TextTokenIds> Tokenizer::Ids(std::string_view text, bool offsets) const {
   if (text.size() > kMostBytes) {
     return InvalidArgument("a text has ", text.size(), " bytes; at most ", kMostBytes, " may be");
   }
@@ -79,16 +91,17 @@ StatusOr<std::vector<int32_t>> Tokenizer::Ids(std::string_view text) const {
   if (!IsWellFormed(text)) text = replaced = WellFormed(text);
   std::vector<Piece> pieces;
   parts_->added.SplitRaw(text, pieces);
-  std::vector<int32_t> ids;
+  TextTokenIds tokens{.traced = offsets};
   for (const Piece& piece : pieces) {
     if (piece.token != Piece::kNoToken) {
-      ids.push_back(piece.token);
+      tokens.ids.push_back(piece.token);
+      if (offsets) AddOffsets(text, piece, tokens);
     } else {
-      const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
-      SWIZZLE_RETURN_IF_ERROR(AddIds(*parts_, part, piece.from_start, ids));
+      SWIZZLE_RETURN_IF_ERROR(AddIds(*parts_, text, piece, tokens));
     }
   }
-  return ids;
+  if (offsets) ToCharacters(text, tokens);
+  return tokens;
 }
 
 int64_t Tokenizer::MostTokens(const EncodeOptions& options) const {
@@ -112,25 +125,27 @@ StatusOr<Encoding> Tokenizer::Encode(std::string_view text, std::string_view pai
 
 StatusOr<Encoding> Tokenizer::EncodeRow(std::string_view text, std::optional<std::string_view> pair,
                                         const EncodeOptions& options) const {
-  const std::string_view read = Read(text, options), read_pair = pair ? Read(*pair, options) : std::string_view();
+  // Offsets are those in the whole text.
+  const auto read_of = [&](std::string_view whole) { return options.offsets ? whole : Read(whole, options); };
+  const std::string_view read = read_of(text), read_pair = pair ? read_of(*pair) : std::string_view();
   const bool cuts_text = read.size() < text.size(), cuts_pair = pair && read_pair.size() < pair->size();
-  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int32_t> first, Ids(read));
-  std::optional<std::vector<int32_t>> second;
+  SWIZZLE_ASSIGN_OR_RETURN(TextTokenIds first, Ids(read, options.offsets));
+  std::optional<TextTokenIds> second;
   if (pair) {
-    SWIZZLE_ASSIGN_OR_RETURN(second, Ids(read_pair));
+    SWIZZLE_ASSIGN_OR_RETURN(second, Ids(read_pair, options.offsets));
   }
   if (!options.truncate && (cuts_text || cuts_pair)) {
     const int64_t added = options.add_special_tokens ? parts_->layout.AddedTo(pair.has_value()) : 0;
-    const int64_t most = MostTokens(options), tokens = std::ssize(first) + (second ? std::ssize(*second) : 0);
+    const int64_t most = MostTokens(options), tokens = std::ssize(first.ids) + (second ? std::ssize(second->ids) : 0);
     if (added + tokens > most) {
       return MakeError(StatusCode::kOutOfRange, pair ? "the pair of texts has" : "the text has", " more than ", most,
                        " tokens; at most so many may be. Send a shorter one, or have it truncated");
     }
     if (cuts_text) {
-      SWIZZLE_ASSIGN_OR_RETURN(first, Ids(text));
+      SWIZZLE_ASSIGN_OR_RETURN(first, Ids(text, options.offsets));
     }
     if (cuts_pair) {
-      SWIZZLE_ASSIGN_OR_RETURN(second, Ids(*pair));
+      SWIZZLE_ASSIGN_OR_RETURN(second, Ids(*pair, options.offsets));
     }
   }
   SWIZZLE_ASSIGN_OR_RETURN(Encoding encoding, Assemble(std::move(first), std::move(second), options));
@@ -138,12 +153,12 @@ StatusOr<Encoding> Tokenizer::EncodeRow(std::string_view text, std::optional<std
   return encoding;
 }
 
-StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,
+StatusOr<Encoding> Tokenizer::Assemble(TextTokenIds first, std::optional<TextTokenIds> second,
                                        const EncodeOptions& options) const {
   const Template& layout = parts_->layout;
   const int64_t added = options.add_special_tokens ? layout.AddedTo(second.has_value()) : 0;
   const int64_t max_tokens = MostTokens(options);
-  const int64_t tokens = added + static_cast<int64_t>(first.size() + (second ? second->size() : 0));
+  const int64_t tokens = added + static_cast<int64_t>(first.ids.size() + (second ? second->ids.size() : 0));
   Encoding encoding;
   if (max_tokens > 0 && tokens > max_tokens) {
     if (!options.truncate) {
@@ -153,8 +168,13 @@ StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional
     if (added > max_tokens) {
       return InvalidArgument("of at most ", max_tokens, " tokens the special ones take ", added, "; allow for more");
     }
-    SWIZZLE_RETURN_IF_ERROR(Truncate(parts_->truncation, max_tokens - added, first, second ? &*second : nullptr));
+    SWIZZLE_RETURN_IF_ERROR(
+        Truncate(parts_->truncation, max_tokens - added, first.ids, second ? &second->ids : nullptr));
     encoding.truncated = true;
+  }
+  if (options.offsets) {
+    FinishOffsets(layout, parts_->truncation, first);
+    if (second) FinishOffsets(layout, parts_->truncation, *second);
   }
   for (const TemplatePart& part : second ? layout.pair : layout.single) {
     switch (part.kind) {
@@ -166,6 +186,7 @@ StatusOr<Encoding> Tokenizer::Assemble(std::vector<int32_t> first, std::optional
         break;
       case TemplatePart::Kind::kSpecial:
         if (options.add_special_tokens) AddPart(part, part.ids, encoding);
+        if (options.offsets) encoding.offsets.resize(encoding.ids.size());
         break;
     }
   }

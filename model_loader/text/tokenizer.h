@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "model_loader/text/pattern.h"
 
 namespace swizzle::text {
 
@@ -26,11 +27,15 @@ struct EncodeOptions {
   int64_t max_tokens = 0;  // special ones included; 0: as many as the file says, and any number if it says nothing
   bool truncate = true;    // what is more; else it is refused
   bool add_special_tokens = true;
+  bool offsets = false;  // where tokens stand in the texts is asked for, which takes longer
 };
 
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // as many: which text, as the model's token_type_ids has it
+  // As many, where they were asked for: which characters of its text each stands for, code points of what ill-formed
+  // text is read as; of special tokens that no text has, none, at 0.
+  std::vector<Range> offsets = {};
   bool truncated = false;
 };
 
@@ -40,6 +45,7 @@ struct SpecialIds {
 };
 
 struct TokenizerParts;
+struct TextTokenIds;
 
 class Tokenizer {
  public:
@@ -75,10 +81,10 @@ class Tokenizer {
   int64_t MostTokens(const EncodeOptions& options) const;  // 0: any number
   // What has to be read of a text to know which tokens are kept where it is truncated.
   std::string_view Read(std::string_view text, const EncodeOptions& options) const;
-  StatusOr<std::vector<int32_t>> Ids(std::string_view text) const;
+  StatusOr<TextTokenIds> Ids(std::string_view text, bool offsets) const;
   StatusOr<Encoding> EncodeRow(std::string_view text, std::optional<std::string_view> pair,
                                const EncodeOptions& options) const;
-  StatusOr<Encoding> Assemble(std::vector<int32_t> first, std::optional<std::vector<int32_t>> second,
+  StatusOr<Encoding> Assemble(TextTokenIds first, std::optional<TextTokenIds> second,
                               const EncodeOptions& options) const;
 
   std::unique_ptr<const TokenizerParts> parts_;

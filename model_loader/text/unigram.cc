@@ -23,7 +23,7 @@ class Unigram final : public TokenModel {
         unknown_(options.unknown.value_or(PrefixTrie::kNone)),
         bytes_(bytes) {}
 
-  Status Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
+  Status Encode(std::string_view piece, std::vector<int32_t>& ids, std::vector<Range>* places) const override {
     std::vector<Step> steps(piece.size() + 1);
     for (size_t at = 0; at < piece.size(); at += BytesOf(piece[at])) {
       if (!AddSteps(piece, at, steps)) {
@@ -31,7 +31,7 @@ class Unigram final : public TokenModel {
                                ", and no unknown token");
       }
     }
-    AddBest(piece, steps, ids);
+    AddBest(piece, steps, ids, places);
     return {};
   }
 
@@ -65,8 +65,9 @@ class Unigram final : public TokenModel {
     return unknown_ != PrefixTrie::kNone;
   }
 
-  void AddBest(std::string_view piece, const std::vector<Step>& steps, std::vector<int32_t>& ids) const {
-    const size_t first = ids.size();
+  void AddBest(std::string_view piece, const std::vector<Step>& steps, std::vector<int32_t>& ids,
+               std::vector<Range>* places) const {
+    const size_t first = ids.size(), first_place = places == nullptr ? 0 : places->size();
     for (size_t end = piece.size(); end > 0;) {
       size_t begin = steps[end].from;
       if (steps[end].id != unknown_) {
@@ -75,9 +76,11 @@ class Unigram final : public TokenModel {
         while (begin > 0 && steps[begin].id == unknown_) begin = steps[begin].from;
         AddUnknown(piece.substr(begin, end - begin), ids);
       }
+      if (places != nullptr) places->resize(first_place + ids.size() - first, {begin, end});
       end = begin;
     }
     std::reverse(ids.begin() + static_cast<ptrdiff_t>(first), ids.end());
+    if (places != nullptr) std::reverse(places->begin() + static_cast<ptrdiff_t>(first_place), places->end());
   }
 
   // The last byte first.

@@ -12,13 +12,14 @@ class WordLevel final : public TokenModel {
   WordLevel(TokenIds vocabulary, const WordLevelOptions& options)
       : trie_(std::move(vocabulary)), unknown_(trie_.Find(options.unknown)), unknown_name_(options.unknown) {}
 
-  Status Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
+  Status Encode(std::string_view piece, std::vector<int32_t>& ids, std::vector<Range>* places) const override {
     const int32_t id = Find(piece);
     if (id == PrefixTrie::kNone && unknown_ == PrefixTrie::kNone) {
       return InvalidArgument("the tokenizer has no token for ", QuotedName(piece), ", and no unknown token ",
                              QuotedName(unknown_name_));
     }
     ids.push_back(id != PrefixTrie::kNone ? id : unknown_);
+    if (places != nullptr) places->push_back({0, piece.size()});
     return {};
   }
 
@@ -39,11 +40,14 @@ class WordPiece final : public TokenModel {
         inner_(trie_.Descend(PrefixTrie::kRoot, options.prefix)),
         has_inner_(options.prefix.empty() || inner_ != PrefixTrie::kNoNode) {}
 
-  Status Encode(std::string_view piece, std::vector<int32_t>& ids) const override {
-    const size_t before = ids.size();
-    if (HasTooManyCharacters(piece) || !Add(piece, ids)) {
+  Status Encode(std::string_view piece, std::vector<int32_t>& ids, std::vector<Range>* places) const override {
+    const size_t before = ids.size(), places_before = places == nullptr ? 0 : places->size();
+    if (HasTooManyCharacters(piece) || !Add(piece, ids, places)) {
       ids.resize(before);
       ids.push_back(unknown_);
+      if (places == nullptr) return {};
+      places->resize(places_before);
+      places->push_back({0, piece.size()});
     }
     return {};
   }
@@ -57,12 +61,15 @@ class WordPiece final : public TokenModel {
   }
 
   // False where no token goes on.
-  bool Add(std::string_view piece, std::vector<int32_t>& ids) const {
+  bool Add(std::string_view piece, std::vector<int32_t>& ids, std::vector<Range>* places) const {
     uint32_t from = PrefixTrie::kRoot;
+    const size_t bytes = piece.size();
     while (!piece.empty()) {
       const PrefixTrie::Match match = trie_.Longest(from, piece);
       if (match.bytes == 0) return false;
       ids.push_back(match.value);
+      const size_t at = bytes - piece.size();
+      if (places != nullptr) places->push_back({at, at + match.bytes});
       piece.remove_prefix(match.bytes);
       from = inner_;
       if (!piece.empty() && !has_inner_) return false;

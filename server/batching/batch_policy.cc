@@ -1,19 +1,23 @@
 #include "server/batching/batch_policy.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
+
+#include "kernels/base/check.h"
 
 namespace swizzle {
 namespace {
 
 // Rows that are taken together: a request, or a part of one.
 struct Part {
-  size_t place = 0;  // of its request, among the live
   const Queued* request = nullptr;
-  int64_t rows = 0, tokens = 0;
-  size_t lane = 0;
-  int64_t turn = 0;
+  int64_t first_row = 0, rows = 0;
+  int64_t turn = 0, tokens = 0;
+
+  bool is_last() const { return first_row + rows == request->rows; }
 };
 
 // The longest prefix of a class's parts that fits in one batch, and the longest whose rows are a preferred size.
@@ -34,106 +38,70 @@ bool IsBeyondPreferred(const Limits& limits, int64_t rows) {
   return !limits.preferred_rows.empty() && rows > *std::ranges::max_element(limits.preferred_rows);
 }
 
-// Of each level what is in time, and behind it what is late.
-size_t LaneOf(const Queued& request, Instant now) {
-  return 2 * static_cast<size_t>(request.level - 1) + (request.late_at <= now ? 1 : 0);
+// In the order in which a batch takes of them.
+std::vector<size_t> LanesInOrder(const RequestOrder& queue, std::span<const int> passed) {
+  std::vector<size_t> lanes(queue.lanes());
+  std::iota(lanes.begin(), lanes.end(), size_t{0});
+  size_t most = 0;
+  const auto passes = [&](size_t lane) {
+    return lane < passed.size() && queue.FirstOf(lane) != nullptr ? passed[lane] : 0;
+  };
+  for (const size_t lane : lanes) {
+    if (passes(lane) > passes(most)) most = lane;
+  }
+  if (passes(most) >= kMostPassed) std::rotate(lanes.begin(), lanes.begin() + most, lanes.begin() + most + 1);
+  return lanes;
 }
 
-// What has not expired of the queue, in the order in which its turn comes.
-class LiveQueue {
- public:
-  LiveQueue(std::span<const Queued> queue, std::span<const size_t> expired, const Limits& limits)
-      : queue_(queue), expired_(expired), limits_(limits) {}
-
-  // Puts it in the order of lanes and turns. Until then, and where that is the same, it is that of arrival.
-  void Sort(Instant now, std::span<const int> passed) {
-    if (limits_.lanes == 1 && IsSorted()) return;
-    passed_.assign(passed.begin(), passed.end());
-    passed_.resize(limits_.lanes);
-    std::vector<bool> waiting(limits_.lanes);
-    ForEach([&](const Part& whole) {
-      const size_t lane = limits_.lanes == 1 ? 0 : LaneOf(*whole.request, now);
-      waiting[lane] = true;
-      AddParts(whole, lane);
-      return true;
-    });
-    for (size_t lane = 0; lane < limits_.lanes; ++lane) {
-      if (!waiting[lane]) passed_[lane] = 0;
-    }
-    const size_t most = static_cast<size_t>(std::ranges::max_element(passed_) - passed_.begin());
-    const size_t first = passed_[most] >= kMostPassed ? most : 0;
-    std::ranges::stable_sort(
-        parts_, {}, [&](const Part& part) { return std::pair(part.lane == first ? 0 : part.lane + 1, part.turn); });
+// The rows from this one on that are taken together.
+Part PartOf(const Queued& request, int64_t first_row, int64_t turn, const Limits& limits) {
+  if (!IsTakenInParts(limits, request)) return {&request, 0, request.rows, turn, request.tokens};
+  Part part{&request, first_row, 0, turn, 0};
+  const int64_t most = limits.max_rows > 0 ? limits.max_rows : request.rows;
+  for (const int64_t tokens : request.row_tokens.subspan(static_cast<size_t>(first_row))) {
+    if (part.rows == most || (part.rows > 0 && part.tokens + tokens > limits.part_tokens)) break;
+    part.tokens += tokens;
+    ++part.rows;
   }
+  return part;
+}
 
-  // By lane, how often it was passed over when these places have been taken, ascending.
-  std::vector<int> PassedAfter(std::span<const size_t> taken) const {
-    if (limits_.lanes == 1) return {};
-    std::vector<bool> waits(limits_.lanes), took(limits_.lanes);
-    for (const Part& part : parts_) {
-      (std::ranges::binary_search(taken, part.place) ? took : waits)[part.lane] = true;
-    }
-    std::vector<int> passed(limits_.lanes);
-    for (size_t lane = 0; lane < limits_.lanes; ++lane)
-      passed[lane] = waits[lane] && !took[lane] ? passed_[lane] + 1 : 0;
-    return passed;
-  }
+// Calls visit(part) for those of a class in a lane, in the order of their turns, until it returns false; then false.
+template <typename Visit>
+bool ForEachPart(const RequestOrder& queue, size_t lane, uint64_t batch_class, const Limits& limits, Visit visit) {
+  // The next of each request of which there were some: a heap, whose first turn is in front.
+  std::vector<Part> next;
+  const auto is_later = [](const Part& a, const Part& b) {
+    return std::pair(a.turn, a.request->ticket) > std::pair(b.turn, b.request->ticket);
+  };
+  const auto give = [&](const Part& part) {
+    if (!visit(part)) return false;
+    if (part.is_last()) return true;
+    next.push_back(PartOf(*part.request, part.first_row + part.rows, part.turn + part.tokens, limits));
+    std::ranges::push_heap(next, is_later);
+    return true;
+  };
+  const auto give_next = [&] {
+    std::ranges::pop_heap(next, is_later);
+    const Part part = next.back();
+    next.pop_back();
+    return give(part);
+  };
+  bool goes_on = true;
+  queue.ForEach(lane, batch_class, [&](const Queued& request) {
+    const Part first = PartOf(request, 0, request.turn, limits);
+    while (goes_on && !next.empty() && is_later(first, next.front())) goes_on = give_next();
+    goes_on = goes_on && give(first);
+    return goes_on;
+  });
+  while (goes_on && !next.empty()) goes_on = give_next();
+  return goes_on;
+}
 
-  // Calls visit(part) until it returns false.
-  template <typename Visit>
-  void ForEach(Visit visit) const {
-    if (!parts_.empty()) {
-      for (const Part& part : parts_) {
-        if (!visit(part)) return;
-      }
-      return;
-    }
-    std::span<const size_t> expired = expired_;
-    size_t place = 0;
-    for (size_t i = 0; i < queue_.size(); ++i) {
-      const Queued& request = queue_[i];
-      if (!expired.empty() && expired.front() == i) {
-        expired = expired.subspan(1);
-      } else if (!visit(Part{place++, &request, request.rows, request.tokens, 0, request.turn})) {
-        return;
-      }
-    }
-  }
-
- private:
-  bool IsSorted() const {
-    return std::ranges::is_sorted(queue_, {}, &Queued::turn) &&
-           std::ranges::none_of(queue_, [this](const Queued& request) { return IsTakenInParts(limits_, request); });
-  }
-
-  // As many as a batch may take.
-  void AddParts(Part whole, size_t lane) {
-    const Queued& request = *whole.request;
-    whole.lane = lane;
-    if (!IsTakenInParts(limits_, request)) return parts_.push_back(whole);
-    int64_t before = 0;  // tokens
-    for (size_t row = 0; row < request.row_tokens.size() && before < limits_.max_tokens;) {
-      Part part{whole.place, &request, 0, 0, lane, request.turn + before};
-      for (; row < request.row_tokens.size() && part.rows < limits_.max_rows; ++row, ++part.rows) {
-        if (part.rows > 0 && part.tokens + request.row_tokens[row] > limits_.part_tokens) break;
-        part.tokens += request.row_tokens[row];
-      }
-      before += part.tokens;
-      parts_.push_back(part);
-    }
-  }
-
-  std::span<const Queued> queue_;
-  std::span<const size_t> expired_;
-  const Limits& limits_;
-  std::vector<Part> parts_;  // empty: the order is that of arrival
-  std::vector<int> passed_;  // by lane; none where nothing waits
-};
-
-Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& limits) {
+Prefix FittingPrefix(const RequestOrder& queue, std::span<const size_t> lanes, uint64_t batch_class,
+                     const Limits& limits) {
   Prefix prefix;
-  live.ForEach([&](const Part& part) {
-    if (part.request->batch_class != batch_class) return true;
+  const auto add = [&](const Part& part) {
     const bool fits = prefix.rows + part.rows <= limits.max_rows &&
                       (limits.max_tokens == 0 || prefix.tokens + part.tokens <= limits.max_tokens);
     if (!prefix.parts.empty() && !fits) {
@@ -146,28 +114,31 @@ Prefix FittingPrefix(const LiveQueue& live, uint64_t batch_class, const Limits& 
     if (IsPreferred(limits, prefix.rows)) prefix.preferred = prefix.parts.size();
     prefix.closed = prefix.rows >= limits.max_rows || (limits.max_tokens > 0 && prefix.tokens >= limits.max_tokens);
     return !prefix.closed;
-  });
+  };
+  for (const size_t lane : lanes) {
+    if (!ForEachPart(queue, lane, batch_class, limits, add)) break;
+  }
   return prefix;
 }
 
-// Requests that may share a batch.
-struct WaitingClass {
-  uint64_t batch_class;
-  Instant oldest;  // arrival
-};
+// REQUIRES: something waits, of the class if one is given.
+const Queued& FirstOf(const RequestOrder& queue, std::span<const size_t> lanes, std::optional<uint64_t> batch_class) {
+  const Queued* first = nullptr;
+  for (size_t i = 0; i < lanes.size() && first == nullptr; ++i) {
+    first = batch_class ? queue.FirstOf(lanes[i], *batch_class) : queue.FirstOf(lanes[i]);
+  }
+  SWIZZLE_CHECK(first != nullptr);
+  return *first;
+}
 
-// In the order of their turns; where none waits for others, the first alone.
-std::vector<WaitingClass> WaitingClasses(const LiveQueue& live, bool one_waits) {
-  std::vector<WaitingClass> classes;
-  live.ForEach([&](const Part& part) {
-    const Queued& request = *part.request;
-    const auto found = std::ranges::find(classes, request.batch_class, &WaitingClass::batch_class);
-    if (found == classes.end()) {
-      classes.push_back({request.batch_class, request.arrival});
-    } else {
-      found->oldest = std::min(found->oldest, request.arrival);
-    }
-    return one_waits;
+// Requests that may share a batch, in the order of their turns; where none waits for others, the first alone.
+std::vector<uint64_t> WaitingClasses(const RequestOrder& queue, std::span<const size_t> lanes, bool one_waits) {
+  if (!one_waits) return {FirstOf(queue, lanes, std::nullopt).batch_class};
+  std::vector<uint64_t> classes = queue.Classes();
+  std::ranges::sort(classes, {}, [&](uint64_t batch_class) {
+    const Queued& first = FirstOf(queue, lanes, batch_class);
+    const auto lane = std::ranges::find(lanes, queue.LaneOf(first)) - lanes.begin();
+    return std::tuple(lane, first.turn, first.ticket);
   });
   return classes;
 }
@@ -186,52 +157,43 @@ std::optional<BatchReason> ReasonToRun(Prefix& prefix, const Limits& limits, Ins
 
 // Fills `take` and `rows`.
 void Take(std::vector<Part> parts, Decision& decision) {
-  std::ranges::sort(parts, {}, &Part::place);
+  std::ranges::sort(parts, {}, [](const Part& part) { return part.request->ticket; });
   for (const Part& part : parts) {
-    if (decision.take.empty() || decision.take.back() != part.place) {
-      decision.take.push_back(part.place);
+    if (decision.take.empty() || decision.take.back() != part.request->ticket) {
+      decision.take.push_back(part.request->ticket);
       decision.rows.push_back(0);
     }
     decision.rows.back() += part.rows;
   }
 }
 
-// Fills `take`, `rows` and `reason` where something is to run, else `wake`.
-void ChooseBatch(const LiveQueue& live, Instant now, const Limits& limits, Decision& decision) {
-  if (limits.max_rows == 0) {
-    live.ForEach([&](const Part& part) {
-      Take({part}, decision);
-      return false;
-    });
-    decision.reason = BatchReason::kSingle;
-    return;
+// By lane, how often it was passed over when these have been taken.
+std::vector<int> PassedAfter(const RequestOrder& queue, std::span<const Part> taken, std::span<const int> passed) {
+  if (queue.lanes() == 1) return {};
+  std::vector<int> after(queue.lanes());
+  for (size_t lane = 0; lane < after.size(); ++lane) {
+    const bool took = std::ranges::any_of(taken, [&](const Part& part) { return queue.LaneOf(*part.request) == lane; });
+    if (took || queue.FirstOf(lane) == nullptr) continue;
+    after[lane] = (lane < passed.size() ? passed[lane] : 0) + 1;
   }
-  for (const WaitingClass& waiting : WaitingClasses(live, limits.max_delay > absl::ZeroDuration())) {
-    Prefix prefix = FittingPrefix(live, waiting.batch_class, limits);
-    const Instant latest_start = waiting.oldest + limits.max_delay;
-    if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
-      Take(std::move(prefix.parts), decision);
-      decision.reason = *reason;
-      return;
-    }
-    decision.wake = std::min(decision.wake, latest_start);
-  }
+  return after;
 }
 
 }  // namespace
 
 bool IsTakenInParts(const Limits& limits, const Queued& request) {
-  return limits.max_rows > 0 && limits.part_tokens > 0 && request.tokens > limits.part_tokens &&
-         request.row_tokens.size() > 1;
+  return limits.part_tokens > 0 && request.tokens > limits.part_tokens && request.row_tokens.size() > 1;
 }
 
 Limits LimitsOf(const ModelSpec& spec) {
   Limits limits;
   limits.max_rows = spec.dynamic_batching ? spec.max_batch_size : 0;
-  constexpr int64_t kPartsOfBatch = 4;
-  const int64_t preferred = spec.preferred_batch_tokens > 0 ? spec.preferred_batch_tokens : spec.max_batch_tokens;
-  limits.max_tokens = std::min(spec.max_batch_tokens, preferred);
-  limits.part_tokens = (limits.max_tokens + kPartsOfBatch - 1) / kPartsOfBatch;
+  const int64_t parts_of_batch = limits.max_rows > 0 ? 4 : 1;
+  limits.max_tokens = spec.max_batch_tokens;
+  if (limits.max_rows > 0 && spec.preferred_batch_tokens > 0) {
+    limits.max_tokens = std::min(limits.max_tokens, spec.preferred_batch_tokens);
+  }
+  limits.part_tokens = (limits.max_tokens + parts_of_batch - 1) / parts_of_batch;
   limits.max_delay = spec.max_queue_delay;
   limits.preferred_rows = spec.preferred_batch_sizes;
   bool delays = spec.queue_policy.delays_late;
@@ -240,28 +202,30 @@ Limits LimitsOf(const ModelSpec& spec) {
   return limits;
 }
 
-Expiry FindExpired(std::span<const Queued> queue, Instant now) {
-  Expiry result;
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (queue[i].deadline <= now) {
-      result.expired.push_back(i);
-    } else {
-      result.next_deadline = std::min(result.next_deadline, queue[i].deadline);
-    }
+Decision Decide(const RequestOrder& queue, Instant now, const Limits& limits, std::span<const int> passed) {
+  Decision decision{.wake = queue.NextDeadline()};
+  if (queue.size() == 0 || queue.size() < limits.hold_until) return decision;
+  const std::vector<size_t> lanes = LanesInOrder(queue, passed);
+  const auto take = [&](std::vector<Part> parts, BatchReason reason) {
+    decision.passed = PassedAfter(queue, parts, passed);
+    decision.reason = reason;
+    Take(std::move(parts), decision);
+  };
+  if (limits.max_rows == 0) {
+    const Queued& first = FirstOf(queue, lanes, std::nullopt);
+    take({PartOf(first, 0, first.turn, limits)}, BatchReason::kSingle);
+    return decision;
   }
-  return result;
-}
-
-Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits, std::span<const int> passed) {
-  Expiry expiry = FindExpired(queue, now);
-  Decision decision{.expired = std::move(expiry.expired), .wake = expiry.next_deadline};
-  const size_t count = queue.size() - decision.expired.size();
-  if (count == 0 || count < limits.hold_until) return decision;
-  LiveQueue live(queue, decision.expired, limits);
-  live.Sort(now, passed);
-  ChooseBatch(live, now, limits, decision);
-  if (decision.take.empty()) return decision;
-  decision.passed = live.PassedAfter(decision.take);
+  const bool one_waits = limits.max_delay > absl::ZeroDuration();
+  for (const uint64_t batch_class : WaitingClasses(queue, lanes, one_waits)) {
+    Prefix prefix = FittingPrefix(queue, lanes, batch_class, limits);
+    const Instant latest_start = one_waits ? queue.OldestOf(batch_class) + limits.max_delay : now;
+    if (const auto reason = ReasonToRun(prefix, limits, latest_start, now)) {
+      take(std::move(prefix.parts), *reason);
+      return decision;
+    }
+    decision.wake = std::min(decision.wake, latest_start);
+  }
   return decision;
 }
 

@@ -1,4 +1,4 @@
-// When a batch is formed, and of what: pure functions of the queue and the time.
+// When a batch is formed, and of what: pure functions of the queue (request_order.h) and the time.
 //
 // The policy is continuous batching: an idle executor takes what is queued at once, in the order of their turns, up to
 // max_rows rows and max_tokens tokens. Only a configuration that asks for a delay makes it wait. What does not fit in
@@ -9,7 +9,8 @@
 // would begin if each connection had an equal share of the work, counted in work, so that one that sends much delays
 // one that sends little by no more than a batch. Requests of one turn go by arrival (request_queue.h gives turns).
 // Where the tokens of each row are known, a request with more than part_tokens is taken in parts of whole rows, whose
-// turns follow each other, so that others come between. Other requests are never split.
+// turns follow each other, so that others come between, and which may be more than a batch takes. Other requests are
+// never split.
 //
 // With priorities a queue has lanes: of each level what is in time, then what is late. A batch begins with the first
 // lane that has something waiting, and what room is left goes to the others in their order. None starves: a lane that
@@ -26,27 +27,11 @@
 
 #include "absl/time/time.h"
 #include "kernels/base/instant.h"
+#include "server/batching/request_order.h"
 #include "server/model/model.h"
 #include "server/telemetry/labels.h"
 
 namespace swizzle {
-
-// What the policy needs to know of a queued request.
-struct Queued {
-  int64_t rows = 1;
-  Instant arrival;
-  Instant deadline = Instant::InfiniteFuture();  // must have started before
-  int64_t tokens = 0;
-  int64_t bytes = 0;                            // of inputs
-  uint64_t connection = 0;                      // Request's
-  uint64_t batch_class = 0;                     // Request's
-  int level = 1;                                // Request's
-  int64_t turn = 0;                             // see above
-  std::span<const int64_t> row_tokens = {};     // of `rows`, which any batches may take; empty: one takes them all
-  Instant late_at = Instant::InfiniteFuture();  // Request's
-
-  int64_t work() const { return tokens > 0 ? tokens : rows; }
-};
 
 struct Limits {
   int64_t max_rows = 0;                             // of one batch; 0: a batch is one request
@@ -67,25 +52,20 @@ inline constexpr int kMostPassed = 9;
 // The limits that a model's specification asks for.
 Limits LimitsOf(const ModelSpec& spec);
 
-struct Expiry {
-  std::vector<size_t> expired;                        // indices into the queue whose deadline has come, ascending
-  Instant next_deadline = Instant::InfiniteFuture();  // of the others
-};
-Expiry FindExpired(std::span<const Queued> queue, Instant now);
-
 struct Decision {
-  std::vector<size_t> expired;               // these leave the queue first, ascending
-  std::vector<size_t> take = {};             // then these of what is left run now, ascending, ...
+  std::vector<uint64_t> take = {};           // tickets of what leaves the queue and runs now, ascending, ...
   std::vector<int64_t> rows = {};            // ... of each so many rows, the first ones
   std::vector<int> passed = {};              // where any do: by lane, for the next decision; empty: there is one lane
   BatchReason reason = BatchReason::kIdle;   // where any do
-  Instant wake = Instant::InfiniteFuture();  // where none does: decide again then, or when the queue changes
+  Instant wake = Instant::InfiniteFuture();  // when the next deadline comes; where none run, also decide again then
 };
 
-// `queue` is in order of arrival; each request that is taken whole is within the limits. `passed`: by lane, how many
-// batches in a row took nothing of it while something waited there; the last Decision's that took something, at first
-// empty.
-Decision Decide(std::span<const Queued> queue, Instant now, const Limits& limits, std::span<const int> passed = {});
+// `queue` holds nothing that has expired, and knows who is late (RequestOrder::MoveLate); its lanes are those of
+// `limits`, and it keeps the oldest where there is a delay. Each request that is taken whole is within the limits.
+// `passed`: by lane, how many batches in a row took nothing of it while something waited there; the last Decision's
+// that took something, at first empty. What it costs goes by what is taken, but where a delay makes it look at each
+// class.
+Decision Decide(const RequestOrder& queue, Instant now, const Limits& limits, std::span<const int> passed = {});
 
 }  // namespace swizzle
 

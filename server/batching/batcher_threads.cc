@@ -35,7 +35,7 @@ void BatcherImpl::RunExecutor(Shift& shift) {
 bool BatcherImpl::MakeRoom(Shift& shift) {
   const MutexLock lock(mutex_);
   if (queue_.size() == 0) return false;
-  ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
+  ArmExpiry(queue_.order().NextDeadline());
   threads_->Add(shift);
   return true;
 }
@@ -152,7 +152,7 @@ void BatcherImpl::GiveBack(Shift& shift) {
 void BatcherImpl::Summon(Shift& shift) {
   if (threads_->Add(shift)) return;
   const MutexLock lock(mutex_);
-  if (queue_.size() > 0) ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
+  ArmExpiry(queue_.order().NextDeadline());
 }
 
 // Whether the thread that has just queued a request may run it: to wake the executor would take longer.
@@ -164,8 +164,8 @@ bool BatcherImpl::MayBorrow() const {
 
 // Any thread may run the session, and waits for nothing, whichever of the queued requests it takes.
 bool BatcherImpl::RunsAtOnce() const {
-  return std::ranges::all_of(queue_.summaries(),
-                             [&](const Queued& queued) { return sessions_[0]->RunsAtOnce(queued.batch_class); });
+  return std::ranges::all_of(queue_.order().Classes(),
+                             [&](uint64_t batch_class) { return sessions_[0]->RunsAtOnce(batch_class); });
 }
 
 // In the executor's place: what is queued, and what others queue meanwhile. Not for long: the thread, one of gRPC's, is
@@ -185,7 +185,7 @@ bool BatcherImpl::TakeBorrowed(Shift& shift, PendingList& expired, Instant end) 
   {
     const MutexLock lock(mutex_);
     shift.batch_.requests.clear();
-    if (RunsAtOnce() && clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end) {
+    if (clock_.Now() + short_time_.Of(queue_.load().work, bounds_.batch_work) <= end && RunsAtOnce()) {
       TakeWork(shift.batch_, expired);
       if (!expired.empty() || !shift.batch_.requests.empty()) {
         QueueChanged();
@@ -205,8 +205,8 @@ bool BatcherImpl::TakeBorrowed(Shift& shift, PendingList& expired, Instant end) 
 Instant BatcherImpl::TakeWork(Batch& batch, PendingList& expired) {
   const Instant now = clock_.Now();
   try {
-    Decision decision = Decide(queue_.summaries(), now, limits_, passed_);
-    queue_.Take(decision.expired, expired);
+    queue_.PassTime(now, expired);
+    Decision decision = Decide(queue_.order(), now, limits_, passed_);
     if (decision.take.empty()) return decision.wake;
     in_parts_.reserve(in_parts_.size() + decision.take.size());
     queue_.Take(decision.take, decision.rows, batch.requests);
@@ -325,9 +325,8 @@ void BatcherImpl::EndLate() {
 Instant BatcherImpl::TakeExpired(PendingList& expired) {
   const Instant now = clock_.Now();
   try {
-    const Expiry expiry = FindExpired(queue_.summaries(), now);
-    queue_.Take(expiry.expired, expired);
-    return expiry.next_deadline;
+    queue_.PassTime(now, expired);
+    return queue_.order().NextDeadline();
   } catch (...) {
     CaughtStatus("end what is late").IgnoreError();
     return now + kMemoryPause;
@@ -340,7 +339,7 @@ void BatcherImpl::HandOverRest() {
   if (idle_ > 0) return work_.Signal();
   Shift* const other = TakeFree();
   if (other != nullptr && threads_->Add(*other)) return;
-  ArmExpiry(FindExpired(queue_.summaries(), Instant::InfinitePast()).next_deadline);
+  ArmExpiry(queue_.order().NextDeadline());
 }
 
 }  // namespace swizzle

@@ -1,7 +1,6 @@
 #include "server/batching/request_queue.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -15,7 +14,8 @@ void MakeRoom(PendingList& list, size_t count) {
 }
 
 // What tells how many rows of a request are taken to the one that runs it.
-void TakeRowsOf(const Queued& summary, int64_t rows, Pending& pending) {
+void TakeRowsOf(int64_t rows, Pending& pending) {
+  const Queued& summary = pending.waiting;
   pending.rows_before += pending.rows_taken;
   pending.rows_taken = rows;
   pending.turn = summary.turn;
@@ -43,6 +43,7 @@ Queued SummaryOf(const Pending& pending) {
     summary.turn = pending.turn + pending.work_taken;
   }
   summary.late_at = request.late_at;
+  summary.ticket = pending.ticket;
   for (const TensorView& input : request.inputs) summary.bytes += static_cast<int64_t>(input.bytes.size());
   return summary;
 }
@@ -59,22 +60,31 @@ RequestQueue::FlowKey RequestQueue::FlowAsTaken(const Pending& pending) const {
 int64_t RequestQueue::WorkBefore(const Queued& request) const {
   const auto flow = flows_.find(FlowOf(request));
   const int64_t turn = flow == flows_.end() ? turn_ : std::max(turn_, flow->second.end);
-  int64_t before = 0;
-  for (const Queued& waiting : summaries_) {
-    if (waiting.level > request.level || (waiting.level == request.level && waiting.turn > turn)) continue;
-    const bool in_parts = waiting.level == request.level && IsTakenInParts(limits_, waiting);
+  int64_t before = LoadUpTo(request.level - 1).work;
+  const auto add = [&](const Queued& waiting) {
+    if (waiting.turn > turn) return false;
+    if (waiting.level != request.level) return true;
+    const bool in_parts = IsTakenInParts(limits_, waiting);
     before += in_parts ? std::min(waiting.work(), turn - waiting.turn + limits_.part_tokens) : waiting.work();
+    return true;
+  };
+  Queued of_level;
+  of_level.level = request.level;
+  for (const bool late : {false, true}) {
+    of_level.late = late;
+    if (!late || order_.lanes() > 1) order_.ForEach(order_.LaneOf(of_level), add);
   }
   return before;
 }
 
-void RequestQueue::Insert(size_t place, const Queued& summary, std::unique_ptr<Pending>& pending) {
-  MakeRoom(requests_, 1);
+void RequestQueue::Insert(const Queued& summary, std::unique_ptr<Pending>& pending) {
   flows_.reserve(flows_.size() + 1);
   const auto level = static_cast<size_t>(summary.level);
   if (levels_.size() < level) levels_.resize(level);
-  summaries_.insert(summaries_.begin() + static_cast<std::ptrdiff_t>(place), summary);
-  requests_.insert(requests_.begin() + static_cast<std::ptrdiff_t>(place), std::move(pending));
+  pending->waiting = summary;
+  requests_.reserve(requests_.size() + 1);
+  order_.Add(pending->waiting);
+  requests_.emplace(pending->ticket, std::move(pending));
   load_.Add(summary);
   levels_[level - 1].Add(summary);
   Flow& flow = flows_[FlowOf(summary)];
@@ -86,15 +96,13 @@ void RequestQueue::Push(std::unique_ptr<Pending>& pending) {
   Queued summary = SummaryOf(*pending);
   const auto flow = flows_.find(FlowOf(summary));
   summary.turn = flow == flows_.end() ? turn_ : std::max(turn_, flow->second.end);
-  Insert(requests_.size(), summary, pending);
+  Insert(summary, pending);
 }
 
 void RequestQueue::Return(std::unique_ptr<Pending>& pending) {
   pending->request.deadline = pending->own_deadline;
-  const auto place =
-      std::ranges::lower_bound(requests_, pending->ticket, {}, [](const auto& its) { return its->ticket; });
   const Pending& its = *pending;
-  Insert(static_cast<size_t>(place - requests_.begin()), SummaryOf(its), pending);
+  Insert(SummaryOf(its), pending);
   --flows_.find(FlowAsTaken(its))->second.out;
   DropIfIdle(FlowAsTaken(its));
 }
@@ -129,13 +137,20 @@ QueueLoad RequestQueue::LoadOf(uint64_t connection, int level) const {
   return load;
 }
 
-void RequestQueue::Forget(const Queued& summary, bool comes_back) {
+// REQUIRES: it is here.
+std::unique_ptr<Pending> RequestQueue::TakeOut(Ticket ticket, bool comes_back) {
+  const auto found = requests_.find(ticket);
+  std::unique_ptr<Pending> pending = std::move(found->second);
+  requests_.erase(found);
+  const Queued& summary = pending->waiting;
+  order_.Remove(summary);
   load_.Remove(summary);
   levels_[static_cast<size_t>(summary.level - 1)].Remove(summary);
   Flow& flow = flows_.find(FlowOf(summary))->second;
   flow.load.Remove(summary);
   if (comes_back) ++flow.out;
   DropIfIdle(FlowOf(summary));
+  return pending;
 }
 
 void RequestQueue::DropIfIdle(const FlowKey& key) {
@@ -143,38 +158,26 @@ void RequestQueue::DropIfIdle(const FlowKey& key) {
   if (found->second.load.requests == 0 && found->second.out == 0) flows_.erase(found);
 }
 
-void RequestQueue::Take(std::span<const size_t> indices, std::span<const int64_t> rows, PendingList& out) {
-  if (indices.empty()) return;
-  MakeRoom(out, indices.size());
-  size_t kept = indices.front();
-  for (size_t i = kept; i < requests_.size(); ++i) {
-    if (!indices.empty() && indices.front() == i) {
-      const Queued& summary = summaries_[i];
-      Forget(summary, !rows.empty() && rows.front() < summary.rows);
-      if (!rows.empty()) turn_ = std::max(turn_, summary.turn);
-      TakeRowsOf(summary, rows.empty() ? summary.rows : rows.front(), *requests_[i]);
-      out.push_back(std::move(requests_[i]));
-      indices = indices.subspan(1);
-      if (!rows.empty()) rows = rows.subspan(1);
-    } else {
-      requests_[kept] = std::move(requests_[i]);
-      summaries_[kept++] = summaries_[i];
-    }
+void RequestQueue::Take(std::span<const uint64_t> tickets, std::span<const int64_t> rows, PendingList& out) {
+  MakeRoom(out, tickets.size());
+  for (size_t i = 0; i < tickets.size(); ++i) {
+    const Queued& summary = requests_.find(tickets[i])->second->waiting;
+    turn_ = std::max(turn_, summary.turn);
+    out.push_back(TakeOut(tickets[i], rows[i] < summary.rows));
+    TakeRowsOf(rows[i], *out.back());
   }
-  requests_.resize(kept);
-  summaries_.resize(kept);
+}
+
+void RequestQueue::PassTime(Instant now, PendingList& expired) {
+  while (const Queued* const its = order_.Expired(now)) {
+    MakeRoom(expired, 1);
+    expired.push_back(TakeOut(its->ticket, false));
+  }
+  order_.MoveLate(now);
 }
 
 std::unique_ptr<Pending> RequestQueue::TakeTicket(Ticket ticket) {
-  const auto found = std::lower_bound(requests_.begin(), requests_.end(), ticket,
-                                      [](const auto& pending, Ticket value) { return pending->ticket < value; });
-  if (found == requests_.end() || (*found)->ticket != ticket) return nullptr;
-  std::unique_ptr<Pending> pending = std::move(*found);
-  const auto summary = summaries_.begin() + (found - requests_.begin());
-  Forget(*summary, false);
-  summaries_.erase(summary);
-  requests_.erase(found);
-  return pending;
+  return requests_.contains(ticket) ? TakeOut(ticket, false) : nullptr;
 }
 
 }  // namespace swizzle

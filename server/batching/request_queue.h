@@ -1,5 +1,5 @@
-// Requests in order of arrival, beside the summaries that the batch policy reads, with the turns that it goes by. Owns
-// what it holds. Not thread-safe. A call that throws, for want of memory, has changed nothing.
+// Requests that wait, with the turns that the batch policy goes by, and in the orders that it reads. Owns what it
+// holds. Not thread-safe. A call that throws, for want of memory, has changed nothing.
 //
 // A flow is what came on one connection of one level, its short requests and its long ones apart: a proxy, or a
 // program, may send a bulk job and queries on one connection. A request's turn is the queue's, which is that of what
@@ -19,6 +19,7 @@
 #include "server/batching/admission.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/batcher.h"
+#include "server/batching/request_order.h"
 #include "server/model/request.h"
 
 namespace swizzle {
@@ -30,6 +31,7 @@ struct Pending {
   Done done;
   Instant arrival;
   Instant own_deadline;  // of who sent it; the request's may come sooner, while no row of it was taken
+  Queued waiting = {};   // while it is queued
 
   // Set when rows of it are taken. Of its rows `rows_before` were taken before these.
   int64_t turn = 0;
@@ -50,10 +52,13 @@ Queued SummaryOf(const Pending& pending);
 class RequestQueue {
  public:
   // `limits` say which requests are long ones: those that may be taken in parts.
-  explicit RequestQueue(const Limits& limits = {}) : limits_(limits) {}
+  explicit RequestQueue(const Limits& limits = {})
+      : limits_(limits), order_(limits.lanes, limits.max_delay > absl::ZeroDuration()) {}
 
   size_t size() const { return requests_.size(); }
-  std::span<const Queued> summaries() const { return summaries_; }
+  using Requests = absl::flat_hash_map<Ticket, std::unique_ptr<Pending>>;
+  const Requests& requests() const { return requests_; }
+  const RequestOrder& order() const { return order_; }
   const QueueLoad& load() const { return load_; }  // of all together
   // Of one level of priority, and of it and those above it.
   QueueLoad LoadAt(int level) const;
@@ -71,10 +76,13 @@ class RequestQueue {
   // What was taken with rows left does not come back.
   void Lose(const Pending& pending);
 
-  // Those at `indices`, ascending, leave and are appended to `out`, to run with so many of the rows that are left, the
-  // first ones; or, without `rows`, to end.
-  void Take(std::span<const size_t> indices, std::span<const int64_t> rows, PendingList& out);
-  void Take(std::span<const size_t> indices, PendingList& out) { Take(indices, {}, out); }
+  // Those with these tickets leave and are appended to `out`, to run with so many of the rows that are left, the first
+  // ones.
+  void Take(std::span<const uint64_t> tickets, std::span<const int64_t> rows, PendingList& out);
+
+  // Those whose deadline has come leave and are appended to `expired`, even where this throws, and what is late goes
+  // behind others.
+  void PassTime(Instant now, PendingList& expired);
 
   // Null if no such request is queued; ends it.
   std::unique_ptr<Pending> TakeTicket(Ticket ticket);
@@ -89,8 +97,8 @@ class RequestQueue {
 
   FlowKey FlowOf(const Queued& summary) const;
   FlowKey FlowAsTaken(const Pending& pending) const;  // the one that it was in when rows of it were taken
-  void Insert(size_t place, const Queued& summary, std::unique_ptr<Pending>& pending);
-  void Forget(const Queued& summary, bool comes_back);
+  void Insert(const Queued& summary, std::unique_ptr<Pending>& pending);
+  std::unique_ptr<Pending> TakeOut(Ticket ticket, bool comes_back);
   void DropIfIdle(const FlowKey& key);
 
   const Limits limits_;
@@ -98,8 +106,8 @@ class RequestQueue {
   QueueLoad load_;
   std::vector<QueueLoad> levels_;             // [level - 1], as far as there were any
   absl::flat_hash_map<FlowKey, Flow> flows_;  // of those with requests here, or out
-  std::vector<Queued> summaries_;             // of requests_, same order
-  PendingList requests_;                      // tickets ascend
+  Requests requests_;
+  RequestOrder order_;  // of them
 };
 
 }  // namespace swizzle

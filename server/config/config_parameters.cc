@@ -63,7 +63,8 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 1, kMaxRepeatCount).status();
      }},
-    {kMaxBatchTokensKey, kTokenSequences, "the most tokens that run together, and that a request may have",
+    {kMaxBatchTokensKey, kTokenSequences,
+     "the most tokens that run together, and that a sequence may have; requests with more run in several batches",
      [](std::string_view key, const std::string& value) {
        return ParseWhole(key, value, 1, kMaxBatchTokens).status();
      }},

@@ -69,7 +69,7 @@ struct ModelSpec {
   std::string batch_obstacle = {};  // what keeps requests from sharing a batch; empty: a fixed batch dimension, at most
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  int64_t max_batch_tokens = 0;        // of one batch, and of a request; 0: the model has no token sequences
+  int64_t max_batch_tokens = 0;        // of one batch, and of a sequence; 0: the model has no token sequences
   int64_t preferred_batch_tokens = 0;  // what batches are filled to; 0: max_batch_tokens
   Precision precision = Precision::kFloat32;
   bool compute_masked = false;   // of token sequences: also tokens that a mask excludes
@@ -176,11 +176,12 @@ class Model {
   // specification.
   virtual StatusOr<EncodedInputs> Encode(std::vector<TensorView>&, const TextOptions&) const { return EncodedInputs(); }
   // Looks at the values of a request, whose shapes were checked against the specification. Returns the tokens that it
-  // takes of a batch's max_batch_tokens, 0 where there are none; INVALID_ARGUMENT if the model cannot run it.
-  virtual StatusOr<int64_t> CheckRequest(std::span<const TensorView>) const { return 0; }
-  // Of each row of a request the tokens, as above, where its rows may run in different batches; none: they run
-  // together.
-  virtual std::vector<int64_t> RowTokens(std::span<const TensorView>) const { return {}; }
+  // takes of a batch's max_batch_tokens: of each row, where its rows may run in different batches, so that all together
+  // may be more than one takes; else one number; nothing where there are none. INVALID_ARGUMENT if the model cannot run
+  // it.
+  virtual StatusOr<std::vector<int64_t>> CheckRequest(std::span<const TensorView>) const {
+    return std::vector<int64_t>();
+  }
   // Requests of different classes share no batch. Shapes were checked against the specification.
   virtual uint64_t BatchClass(std::span<const TensorView>) const { return 0; }
   // Copies inputs to where sessions read them with less effort, and lets the views show the copies; returns what keeps

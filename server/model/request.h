@@ -39,8 +39,8 @@ struct Request {
   std::shared_ptr<const void> owner;   // keeps those of their bytes alive that the message does not
   std::shared_ptr<const void> staged;  // likewise, of what Model::Stage copied
   int64_t rows = 1;
-  int64_t tokens = 0;                    // Model::CheckRequest's
-  std::vector<int64_t> row_tokens = {};  // Model::RowTokens's
+  int64_t tokens = 0;                    // of all rows, as Model::CheckRequest counts them
+  std::vector<int64_t> row_tokens = {};  // of each, where several may run in different batches; else empty
   int64_t text_tokens = 0;               // EncodedInputs's
   TextOptions text_options = {};
   uint64_t batch_class = 0;                      // requests of different ones share no batch (Model::BatchClass)

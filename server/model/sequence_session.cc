@@ -245,23 +245,29 @@ Status SequenceRules::CheckValues(std::span<const TensorView> inputs) const {
   return {};
 }
 
-StatusOr<int64_t> SequenceRules::Check(std::span<const TensorView> inputs) const {
-  SWIZZLE_RETURN_IF_ERROR(CheckShapes(inputs));
-  SWIZZLE_RETURN_IF_ERROR(CheckValues(inputs));
-  const Shape& shape = inputs[0].shape;
-  const int64_t tokens = CountTokens(packing_, shape[0], shape[1], MaskOf(inputs));
-  if (tokens <= max_tokens_) return tokens;
-  return InvalidArgument("the request to model '", spec_.name, "' has ", tokens, " tokens; max_batch_tokens is ",
-                         max_tokens_, ": send fewer sequences at a time, or configure more");
-}
-
-std::vector<int64_t> SequenceRules::RowTokens(std::span<const TensorView> inputs) const {
+// Of a request whose rows may run in different batches.
+StatusOr<std::vector<int64_t>> SequenceRules::CountRows(std::span<const TensorView> inputs) const {
   const std::optional<TensorView> mask = MaskOf(inputs);
+  const int64_t length = inputs[0].shape[1];
   std::vector<int64_t> tokens(static_cast<size_t>(inputs[0].shape[0]));
-  for (size_t row = 0; row < tokens.size(); ++row) {
-    tokens[row] = CountTokens(packing_, 1, inputs[0].shape[1], RowsOf(mask, static_cast<int64_t>(row), 1));
+  for (int64_t row = 0; row < std::ssize(tokens); ++row) {
+    const int64_t its = tokens[static_cast<size_t>(row)] = CountTokens(packing_, 1, length, RowsOf(mask, row, 1));
+    if (its <= max_tokens_) continue;
+    return InvalidArgument("sequence ", row, " of the request to model '", spec_.name, "' has ", its,
+                           " tokens; max_batch_tokens is ", max_tokens_, ": send shorter ones, or configure more");
   }
   return tokens;
+}
+
+StatusOr<std::vector<int64_t>> SequenceRules::Check(std::span<const TensorView> inputs) const {
+  SWIZZLE_RETURN_IF_ERROR(CheckShapes(inputs));
+  SWIZZLE_RETURN_IF_ERROR(CheckValues(inputs));
+  if (spec_.max_batch_size > 0) return CountRows(inputs);
+  const Shape& shape = inputs[0].shape;
+  const int64_t tokens = CountTokens(packing_, shape[0], shape[1], MaskOf(inputs));
+  if (tokens <= max_tokens_) return std::vector<int64_t>{tokens};
+  return InvalidArgument("the request to model '", spec_.name, "' has ", tokens, " tokens; max_batch_tokens is ",
+                         max_tokens_, ": send fewer sequences at a time, or configure more");
 }
 
 void SequenceRules::Describe(std::map<std::string, std::string>& properties) const {

@@ -29,12 +29,10 @@ class SequenceRules {
   // Whose numbers positions count; absent: all tokens.
   std::optional<TensorView> CountedOf(std::span<const TensorView> inputs) const;
 
-  // The tokens of the request that are computed. INVALID_ARGUMENT, naming the model and the input, if inputs differ in
-  // shape, an id or a position has no row in its table, a mask is neither 0 nor 1, or there are too many tokens.
-  StatusOr<int64_t> Check(std::span<const TensorView> inputs) const;
-
-  // The same of each row. REQUIRES: Check was content.
-  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const;
+  // The tokens of the request that are computed, as Model::CheckRequest has them. INVALID_ARGUMENT, naming the model
+  // and the input, if inputs differ in shape, an id or a position has no row in its table, a mask is neither 0 nor 1,
+  // or what has to run together has too many tokens.
+  StatusOr<std::vector<int64_t>> Check(std::span<const TensorView> inputs) const;
 
   // What a client has to know to make up requests that pass Check: see the properties in model_facts.h.
   void Describe(std::map<std::string, std::string>& properties) const;
@@ -42,6 +40,7 @@ class SequenceRules {
  private:
   Status CheckShapes(std::span<const TensorView> inputs) const;
   Status CheckValues(std::span<const TensorView> inputs) const;
+  StatusOr<std::vector<int64_t>> CountRows(std::span<const TensorView> inputs) const;
 
   const ModelSpec& spec_;
   const int64_t max_batch_, max_tokens_, position_limit_;

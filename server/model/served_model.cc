@@ -46,11 +46,8 @@ class SeatedModel final : public ServedModel {
     }
     return facts_;
   }
-  StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
-    return sequences_ ? sequences_->Check(inputs) : 0;
-  }
-  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const override {
-    return sequences_ && fixed_batch_ == 0 ? sequences_->RowTokens(inputs) : std::vector<int64_t>();
+  StatusOr<std::vector<int64_t>> CheckRequest(std::span<const TensorView> inputs) const override {
+    return sequences_ ? sequences_->Check(inputs) : std::vector<int64_t>();
   }
   uint64_t BatchClass(std::span<const TensorView> inputs) const override {
     return planned_whole_ ? 0 : ShapeClassOf(spec_, inputs);

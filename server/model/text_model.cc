@@ -196,11 +196,8 @@ class TextModel final : public Model {
     }
     return EncodedInputs{.owner = std::move(encoded), .text_tokens = static_cast<int64_t>(all)};
   }
-  StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
+  StatusOr<std::vector<int64_t>> CheckRequest(std::span<const TensorView> inputs) const override {
     return encoder_->CheckRequest(inputs);
-  }
-  std::vector<int64_t> RowTokens(std::span<const TensorView> inputs) const override {
-    return encoder_->RowTokens(inputs);
   }
   uint64_t BatchClass(std::span<const TensorView> inputs) const override { return encoder_->BatchClass(inputs); }
   std::shared_ptr<const void> Stage(std::span<TensorView> inputs) const override { return encoder_->Stage(inputs); }
@@ -341,6 +338,9 @@ void ScoreLogits(text::ScoreFunction function, size_t width, std::string& logits
 }
 
 std::shared_ptr<Model> NewTextModel(ModelSpec spec, std::shared_ptr<Model> encoder, TextRules rules) {
+  // An encoder that pools has these weights in its own graph.
+  const auto from = OutputOf(encoder->spec(), rules.pipeline.task);
+  if (from && !from->per_token) rules.pipeline.dense.clear();
   return std::make_shared<TextModel>(std::move(spec), std::move(encoder), std::move(rules));
 }
 

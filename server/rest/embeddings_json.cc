@@ -1,5 +1,7 @@
 #include "server/rest/embeddings_json.h"
 
+#include <cstring>
+
 #include "absl/strings/escaping.h"
 #include "server/rest/element_json.h"
 
@@ -46,6 +48,35 @@ StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& 
   SWIZZLE_RETURN_IF_ERROR(WriteJsonString(embeddings.model, text));
   text += Concat(R"(,"usage":{"prompt_tokens":)", embeddings.tokens, R"(,"total_tokens":)", embeddings.tokens, "}}");
   return text;
+}
+
+StatusOr<std::string> WriteSimilarities(const Embeddings& embeddings, int64_t most) {
+  const size_t bytes = embeddings.width * sizeof(float);
+  const std::string_view source =
+      std::string_view(embeddings.rows.back()).substr(embeddings.rows.back().size() - bytes);
+  std::string cosines;
+  for (const std::string& rows : embeddings.rows) {
+    for (size_t at = 0; at < rows.size(); at += bytes) {
+      double cosine = 0.0;
+      for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float a, b;
+        std::memcpy(&a, rows.data() + at + i, sizeof(float));
+        std::memcpy(&b, source.data() + i, sizeof(float));
+        cosine += static_cast<double>(a) * b;
+      }
+      const auto rounded = static_cast<float>(cosine);
+      cosines.append(reinterpret_cast<const char*>(&rounded), sizeof(float));
+    }
+  }
+  cosines.resize(cosines.size() - sizeof(float));  // the last is its own
+  std::string text = "[";
+  const Status written = WriteJsonElements(cosines, DType::kFloat32, most, text);
+  if (!written.ok()) {
+    const bool too_long = absl::IsResourceExhausted(written);
+    return MakeError(too_long ? StatusCode::kOutOfRange : StatusCode::kInternal, "the answer ",
+                     std::string(written.message()));
+  }
+  return text + "]";
 }
 
 }  // namespace swizzle

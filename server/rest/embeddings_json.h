@@ -25,6 +25,10 @@ struct Embeddings {
 StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& request, const Embeddings& embeddings,
                                       int64_t most);
 
+// The cosines between the last vector and each of the others, which all have length 1: [0.9,0.1]. The same errors; a
+// zero vector is like no other.
+StatusOr<std::string> WriteSimilarities(const Embeddings& embeddings, int64_t most);
+
 }  // namespace swizzle
 
 #endif  // SWIZZLE_SERVER_REST_EMBEDDINGS_JSON_H_

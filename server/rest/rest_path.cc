@@ -18,9 +18,11 @@ using enum RestMethods;
 
 constexpr auto kRows = std::to_array<Row>({
     {"/embed", RestAction::kTeiEmbed, kPost},
+    {"/health", RestAction::kReady},
     {"/info", RestAction::kTeiInfo},
     {"/predict", RestAction::kTeiPredict, kPost},
     {"/rerank", RestAction::kTeiRerank, kPost},
+    {"/similarity", RestAction::kTeiSimilarity, kPost},
     {"/v1/embeddings", RestAction::kOpenAiEmbeddings, kPost},
     {"/v2", RestAction::kServer},
     {"/v2/cudasharedmemory/region/{region}/register", RestAction::kRegisterCuda, kPost},
@@ -40,6 +42,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"/v2/models/{model}/predict", RestAction::kTeiPredict, kPost},
     {"/v2/models/{model}/ready", RestAction::kModelReady, kGet, true},
     {"/v2/models/{model}/rerank", RestAction::kTeiRerank, kPost},
+    {"/v2/models/{model}/similarity", RestAction::kTeiSimilarity, kPost},
     {"/v2/models/{model}/stats", RestAction::kStatistics, kGet, true},
     {"/v2/models/{model}/trace/setting", RestAction::kTraceSettings, kBoth},
     {"/v2/repository/index", RestAction::kIndex, kPost},

@@ -22,6 +22,7 @@ enum class RestAction : uint8_t {
   kInfer,
   kOpenAiEmbeddings,
   kTeiEmbed,
+  kTeiSimilarity,
   kTeiRerank,
   kTeiPredict,
   kTeiInfo,

@@ -54,6 +54,8 @@ std::optional<TextEndpoint> EndpointOf(RestAction action) {
       return TextEndpoint::kOpenAiEmbeddings;
     case RestAction::kTeiEmbed:
       return TextEndpoint::kTeiEmbed;
+    case RestAction::kTeiSimilarity:
+      return TextEndpoint::kTeiSimilarity;
     case RestAction::kTeiRerank:
       return TextEndpoint::kTeiRerank;
     case RestAction::kTeiPredict:

@@ -34,12 +34,14 @@ constexpr int64_t kMostQueryRequests = 16;
 
 class TextsJob;
 
-// How many of so many rows one inference takes, however long their texts are.
+// How many of so many rows one inference takes, however long their texts are: those of a batch, which the batcher cuts
+// by their tokens; or, of a model whose rows run together, as many as fit if all are of the longest.
 int64_t MostRowsOf(const Model& model, int64_t count) {
   const ModelSpec& spec = model.spec();
+  if (spec.max_batch_size > 0) return spec.max_batch_size;
   const auto facts = model.facts();
   const auto longest = facts->properties.find("swizzle_max_tokens");
-  int64_t most = spec.max_batch_size > 0 ? spec.max_batch_size : count, tokens = 0;
+  int64_t most = count, tokens = 0;
   if (longest != facts->properties.end() && absl::SimpleAtoi(longest->second, &tokens) && spec.max_batch_tokens > 0) {
     most = std::clamp<int64_t>(spec.max_batch_tokens / std::max<int64_t>(tokens, 1), 1, most);
   }
@@ -297,7 +299,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         if (request_.unit || (cut && normalises())) NormaliseVectors(kept, vectors);
       }
       const Embeddings embeddings = {.model = spec().name, .rows = numbers_, .width = kept, .tokens = tokens_};
-      text = WriteEmbeddings(endpoint_, request_, embeddings, most);
+      text = endpoint_ == TextEndpoint::kTeiSimilarity ? WriteSimilarities(embeddings, most)
+                                                       : WriteEmbeddings(endpoint_, request_, embeddings, most);
     }
     SWIZZLE_RETURN_IF_ERROR(text.status());
     return HttpAnswer{.body = {*std::move(text)}};

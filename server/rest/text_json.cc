@@ -20,6 +20,7 @@ class TextWalk {
   TextWalk(TextEndpoint endpoint, TextRequest& request)
       : endpoint_(endpoint),
         texts_key_(endpoint == TextEndpoint::kOpenAiEmbeddings ? "input"
+                   : endpoint == TextEndpoint::kTeiSimilarity  ? "sentences"
                    : endpoint == TextEndpoint::kTeiRerank      ? "texts"
                                                                : "inputs"),
         request_(request) {}
@@ -38,6 +39,9 @@ class TextWalk {
   bool start_object(size_t) {
     if (stack_.empty()) return Enter(Place::kRequest);
     if (IsAmongTexts() || IsTextsKey()) return NoText();
+    const bool nests = compares() && stack_.back() == Place::kRequest;
+    if (nests && key_ == "inputs") return Enter(Place::kInputs);
+    if (nests && key_ == "parameters") return Enter(Place::kParameters);
     return EnterSkipped();
   }
   bool start_array(size_t) {
@@ -48,7 +52,7 @@ class TextWalk {
     return is_row ? Enter(Place::kRow) : NoText();
   }
   bool key(std::string& name) {
-    if (stack_.back() == Place::kRequest) key_ = std::move(name);
+    if (HasSettings()) key_ = std::move(name);
     return true;
   }
   bool end_object() { return stack_.pop_back(), true; }
@@ -65,11 +69,16 @@ class TextWalk {
   }
 
  private:
-  enum class Place : uint8_t { kRequest, kTexts, kRow, kSkipped };  // the last is what nobody knows
+  // Inputs and parameters are objects of /similarity alone; the last is what nobody knows.
+  enum class Place : uint8_t { kRequest, kInputs, kParameters, kTexts, kRow, kSkipped };
 
   bool predicts() const { return endpoint_ == TextEndpoint::kTeiPredict; }
+  bool compares() const { return endpoint_ == TextEndpoint::kTeiSimilarity; }
   bool IsAmongTexts() const { return stack_.back() == Place::kTexts || stack_.back() == Place::kRow; }
-  bool IsTextsKey() const { return stack_.back() == Place::kRequest && key_ == texts_key_; }
+  bool HasSettings() const { return !IsAmongTexts() && stack_.back() != Place::kSkipped; }
+  bool IsTextsKey() const {
+    return stack_.back() == (compares() ? Place::kInputs : Place::kRequest) && key_ == texts_key_;
+  }
 
   bool Fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
@@ -92,7 +101,7 @@ class TextWalk {
   }
   // An object or an array, which no key that the endpoint knows may have: these want something else than a number with
   // a fraction, too.
-  bool EnterSkipped() { return (stack_.back() != Place::kRequest || Set(JsonScalar(0.5))) && Enter(Place::kSkipped); }
+  bool EnterSkipped() { return (!HasSettings() || Set(JsonScalar(0.5))) && Enter(Place::kSkipped); }
   bool TakeTexts() {
     if (std::exchange(has_texts_, true)) return Fail(InvalidArgument("'", texts_key_, "' is there twice"));
     return true;
@@ -116,13 +125,14 @@ class TextWalk {
     if (stack_.empty()) return NoObject();
     if (IsAmongTexts()) return AddText(value);
     if (stack_.back() == Place::kSkipped) return true;
-    if (key_ == texts_key_) {
+    if (IsTextsKey()) {
       request_.single = predicts();
       return TakeTexts() && AddText(value) && (!predicts() || EndRow());
     }
     return std::holds_alternative<std::nullptr_t>(value) || Set(value);  // null: as if it weren't there
   }
   bool Set(const JsonScalar& value) {
+    if (compares()) return SetOfSimilarity(value);
     if (key_ == "dimensions" && TaskOf(endpoint_) == text::TextTask::kEmbedding) return SetDimensions(value);
     if (endpoint_ == TextEndpoint::kOpenAiEmbeddings) return SetOfOpenAi(value);
     return endpoint_ == TextEndpoint::kTeiEmbed ? SetOfEmbed(value) : SetOfScores(value);
@@ -159,13 +169,14 @@ class TextWalk {
     }
     return true;
   }
+  bool SetText(const JsonScalar& value, std::optional<std::string>& setting) {
+    const auto* const text = std::get_if<std::string_view>(&value);
+    if (text == nullptr) return Wanted("a string");
+    setting = *text;
+    return true;
+  }
   bool SetOfEmbed(const JsonScalar& value) {
-    if (key_ == "prompt_name") {
-      const auto* const name = std::get_if<std::string_view>(&value);
-      if (name == nullptr) return Wanted("a string");
-      request_.prompt = *name;
-      return true;
-    }
+    if (key_ == "prompt_name") return SetText(value, request_.prompt);
     if (key_ != "normalize") return SetOfTei(value);
     if (!SetTruth(value, request_.unit)) return false;
     request_.raw = !request_.unit;
@@ -175,11 +186,17 @@ class TextWalk {
     if (key_ == "raw_scores") return SetTruth(value, request_.raw_scores);
     if (predicts()) return SetOfTei(value);
     if (key_ == "return_text") return SetTruth(value, request_.return_text);
-    if (key_ != "query") return SetOfTei(value);
-    const auto* const text = std::get_if<std::string_view>(&value);
-    if (text == nullptr) return Wanted("a string");
-    request_.query = *text;
-    return true;
+    return key_ == "query" ? SetText(value, request_.query) : SetOfTei(value);
+  }
+  bool SetOfSimilarity(const JsonScalar& value) {
+    switch (stack_.back()) {
+      case Place::kInputs:
+        return key_ != "source_sentence" || SetText(value, request_.query);
+      case Place::kParameters:
+        return key_ == "prompt_name" ? SetText(value, request_.prompt) : SetOfTei(value);
+      default:
+        return (key_ != "inputs" && key_ != "parameters") || Wanted("an object");
+    }
   }
 
   const TextEndpoint endpoint_;
@@ -209,6 +226,8 @@ std::string_view PathOf(TextEndpoint endpoint) {
       return "/v1/embeddings";
     case TextEndpoint::kTeiEmbed:
       return "/embed";
+    case TextEndpoint::kTeiSimilarity:
+      return "/similarity";
     case TextEndpoint::kTeiRerank:
       return "/rerank";
     case TextEndpoint::kTeiPredict:
@@ -224,17 +243,27 @@ text::TextTask TaskOf(TextEndpoint endpoint) {
 
 StatusOr<TextRequest> ReadTextRequest(TextEndpoint endpoint, std::string_view json) {
   TextRequest request;
-  request.unit = endpoint == TextEndpoint::kTeiEmbed;
+  request.unit = endpoint == TextEndpoint::kTeiEmbed || endpoint == TextEndpoint::kTeiSimilarity;
   request.truncate = endpoint == TextEndpoint::kOpenAiEmbeddings;
   TextWalk walk(endpoint, request);
   const bool read = nlohmann::json::sax_parse(json.begin(), json.end(), &walk);
   SWIZZLE_RETURN_IF_ERROR(walk.status());
   if (!read) return InvalidArgument("the request is no JSON");
-  if (!walk.has_texts()) return InvalidArgument("the request must have '", walk.texts_key(), "', a text or an array");
+  if (!walk.has_texts()) {
+    const char* const where = endpoint == TextEndpoint::kTeiSimilarity ? "its 'inputs'" : "the request";
+    return InvalidArgument(where, " must have '", walk.texts_key(), "', a text or an array");
+  }
   if (request.count == 0) return InvalidArgument("'", walk.texts_key(), "' must not be empty");
   if (endpoint == TextEndpoint::kTeiRerank && !request.query) {
     return InvalidArgument("the request must have 'query', which the texts are ranked by");
   }
+  if (endpoint != TextEndpoint::kTeiSimilarity) return request;
+  if (!request.query) {
+    return InvalidArgument("its 'inputs' must have 'source_sentence', which the others are compared with");
+  }
+  AppendElement(*request.query, request.texts);
+  request.query.reset();
+  ++request.count;
   return request;
 }
 

@@ -1,6 +1,6 @@
 // Requests for vectors and scores of texts as clients of HTTP write them: OpenAI's POST /v1/embeddings
-// (platform.openai.com/docs/api-reference/embeddings), and text-embeddings-inference's POST /embed, /rerank and
-// /predict (huggingface.github.io/text-embeddings-inference), TEI for short; and what each has for errors.
+// (platform.openai.com/docs/api-reference/embeddings), and text-embeddings-inference's POST /embed, /similarity,
+// /rerank and /predict (huggingface.github.io/text-embeddings-inference), TEI for short; and what each has for errors.
 //
 // JSON is read by a walk that keeps no tree of it: what it takes is bounded by the text. Functions only.
 #ifndef SWIZZLE_SERVER_REST_TEXT_JSON_H_
@@ -18,7 +18,7 @@
 
 namespace swizzle {
 
-enum class TextEndpoint : uint8_t { kOpenAiEmbeddings, kTeiEmbed, kTeiRerank, kTeiPredict };
+enum class TextEndpoint : uint8_t { kOpenAiEmbeddings, kTeiEmbed, kTeiSimilarity, kTeiRerank, kTeiPredict };
 
 // "/v1/embeddings".
 std::string_view PathOf(TextEndpoint endpoint);
@@ -31,7 +31,8 @@ inline constexpr int64_t kTextJsonMemory = 4;
 
 struct TextRequest {
   std::string model = {};                 // empty: none is named
-  std::string texts = {};                 // elements of a tensor of strings (string_tensor.h)
+  std::string texts = {};                 // elements of a tensor of strings (string_tensor.h); of /similarity the ...
+                                          // ... last is what the others are compared with
   int64_t count = 0;                      // of rows, from 1 on, each a text or a pair
   std::optional<std::string> query = {};  // the first text of every pair, of which `texts` has the second
   std::vector<bool> pairs = {};           // of /predict by row: whether it is two of the texts; else empty

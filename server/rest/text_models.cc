@@ -38,6 +38,7 @@ const char* NeedOf(TextEndpoint endpoint) {
   switch (endpoint) {
     case TextEndpoint::kOpenAiEmbeddings:
     case TextEndpoint::kTeiEmbed:
+    case TextEndpoint::kTeiSimilarity:
       return "gives vectors of texts (text=embedding)";
     case TextEndpoint::kTeiRerank:
       return "scores pairs of texts by one label (text=classification)";

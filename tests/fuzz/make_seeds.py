@@ -294,9 +294,10 @@ def text_requests():
     requests = {
         'openai': (0, {'model': 'm', 'input': ['a', 'b\u00e4'], 'encoding_format': 'base64', 'dimensions': 4}),
         'embed': (1, {'inputs': 'a', 'truncate': False, 'normalize': True, 'prompt_name': 'query'}),
-        'rerank': (2, {'query': 'a', 'texts': ['b', ''], 'raw_scores': True, 'return_text': True}),
-        'predict': (3, {'inputs': [['a'], ['b', 'c']], 'truncation_direction': 'Right'}),
-        'pair': (3, {'inputs': ['a', 'b']}),
+        'similarity': (2, {'inputs': {'source_sentence': 'a', 'sentences': ['b', '']}, 'parameters': {'truncate': True}}),
+        'rerank': (3, {'query': 'a', 'texts': ['b', ''], 'raw_scores': True, 'return_text': True}),
+        'predict': (4, {'inputs': [['a'], ['b', 'c']], 'truncation_direction': 'Right'}),
+        'pair': (4, {'inputs': ['a', 'b']}),
     }
     return {name: bytes([endpoint]) + json.dumps(body).encode() for name, (endpoint, body) in requests.items()}
 

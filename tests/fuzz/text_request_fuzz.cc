@@ -14,7 +14,7 @@ namespace {
 
 void Read(std::string_view data) {
   if (data.empty()) return;
-  const auto endpoint = static_cast<TextEndpoint>(static_cast<uint8_t>(data[0]) % 4);
+  const auto endpoint = static_cast<TextEndpoint>(static_cast<uint8_t>(data[0]) % 5);
   const auto request = ReadTextRequest(endpoint, data.substr(1));
   if (!request.ok()) {
     SWIZZLE_CHECK(request.status().code() == StatusCode::kInvalidArgument);

@@ -30,6 +30,14 @@ void Check(const Tokenizer& tokenizer, const StatusOr<Encoding>& encoding, int64
   for (const int32_t id : encoding->ids) SWIZZLE_CHECK(id >= 0 && id < tokenizer.vocabulary_size());
 }
 
+// To ask for offsets, of texts that are not too long for that, makes no other tokens; none is beyond the text.
+void CheckOffsets(const StatusOr<Encoding>& plain, const StatusOr<Encoding>& traced, std::string_view text) {
+  SWIZZLE_CHECK(plain.ok() || !traced.ok());
+  if (!traced.ok()) return;
+  SWIZZLE_CHECK(plain->ids == traced->ids && traced->offsets.size() == traced->ids.size());
+  for (const Range its : traced->offsets) SWIZZLE_CHECK(its.begin <= its.end && its.end <= text.size());
+}
+
 void Run(std::string_view data) {
   if (data.size() < 3) return;
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(data[i]); };
@@ -39,7 +47,9 @@ void Run(std::string_view data) {
   SWIZZLE_CHECK(parts.ok() || !parts.status().message().empty());
   if (!parts.ok()) return;
   const Tokenizer tokenizer(*std::move(parts));
-  Check(tokenizer, tokenizer.Encode(text), 0);
+  const StatusOr<Encoding> encoding = tokenizer.Encode(text);
+  Check(tokenizer, encoding, 0);
+  CheckOffsets(encoding, tokenizer.Encode(text, EncodeOptions{.offsets = true}), text);
   EncodeOptions options;
   options.max_tokens = 5;
   Check(tokenizer, tokenizer.Encode(text, text.substr(text.size() / 2), options), 5);

@@ -41,9 +41,11 @@ CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served th
 # there is one, for POST. Behind the class is the status of who may ask; settings are changed by who may read them, too.
 REST_CALLS = {
     '/embed': [(b'{}', 'infer', 400)],
+    '/health': [(None, 'probe', 200)],
     '/info': [(None, 'metadata', 404)],  # of a model of texts, which is not there
     '/predict': [(b'{}', 'infer', 400)],
     '/rerank': [(b'{}', 'infer', 400)],
+    '/similarity': [(b'{}', 'infer', 400)],
     '/v1/embeddings': [(b'{}', 'infer', 400)],
     '/v2': [(None, 'metadata', 200)],
     '/v2/health/live': [(None, 'probe', 200)],
@@ -56,6 +58,7 @@ REST_CALLS = {
     '/v2/models/{model}/info': [(None, 'metadata', 400)],  # it takes no texts
     '/v2/models/{model}/predict': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/rerank': [(b'{}', 'infer', 400)],
+    '/v2/models/{model}/similarity': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/infer': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/ready': [(None, 'metadata', 200)],
     '/v2/models/{model}/stats': [(None, 'metadata', 200)],
@@ -239,16 +242,16 @@ def check_every_path(server, address, elsewhere):
 
 def test_every_path_of_the_protocol_with_every_token(server):
     table = (ROOT / 'server/security/access_class.cc').read_text()
-    rules = set(re.findall(r'"(/(?:v[12]|embed|info|predict|rerank)[^"]*)", k', table))
+    rules = set(re.findall(r'"(/(?:v[12]|embed|health|info|predict|rerank|similarity)[^"]*)", k', table))
     assert rules == set(REST_CALLS), 'a path without a class, or of one that this test does not know'
     check_every_path(server, f'http://{server.rest}', dict.fromkeys(ORDERS, '--http-control-address'))
     assert http(server, '/v2', TOKENS['metadata'])[0] == 404
 
 
 def test_every_path_of_the_protocol_for_operators(server):
-    inferences = [f'/v2/models/{{model}}/{call}' for call in ('infer', 'embed', 'predict', 'rerank')]
+    inferences = [f'/v2/models/{{model}}/{call}' for call in ('infer', 'embed', 'predict', 'rerank', 'similarity')]
     check_every_path(server, f'http://{server.http_control}',
-                     dict.fromkeys((*inferences, '/v1/embeddings', '/embed', '/predict', '/rerank'),
+                     dict.fromkeys((*inferences, '/v1/embeddings', '/embed', '/predict', '/rerank', '/similarity'),
                                    'this address is for operators'))
 
 

@@ -81,13 +81,23 @@ def test_a_request_waits_for_room_that_it_takes_itself(start, repository, checkp
     numpy.testing.assert_allclose(answer, [answer[0]] * 99, atol=1e-6)
 
 
-def test_long_texts_are_no_more_than_a_request_may_have(start, repository, checkpoint):
+def test_texts_may_have_more_tokens_than_a_batch(start, repository, checkpoint):
     write_tokenizer(checkpoint, WORDS)
     repository.folder('texts', checkpoint)
     repository.config('texts', CONFIG + ' parameters { key: "max_batch_tokens" value { string_value: "100" } }')
     server = start(repository, '--http-address=127.0.0.1:0')
-    status, answer = post(server, '/embed', {'inputs': ['the cat sat on the mat'] * 50})  # of eight tokens
+    texts = ['the cat sat on the mat', 'a dog'] * 25  # of eight tokens, the most, and of four
+    status, answer = post(server, '/embed', {'inputs': texts})
     assert status == 200 and len(answer) == 50, answer
+    with triton.InferenceServerClient(server.grpc) as client:
+        statistics = client.get_inference_statistics('texts').model_stats[0]
+        assert statistics.inference_stats.success.count == 1, 'what the texts have decides, not what they might have'
+        assert (statistics.inference_count, statistics.execution_count) == (50, 4), 'sixteen texts at a time'
+        numpy.testing.assert_allclose(embed(client, 'texts', texts), answer, atol=1e-6)
+    tensor = {'name': 'text', 'datatype': 'BYTES', 'shape': [50, 1], 'data': texts}
+    status, answer_of_infer = post(server, '/v2/models/texts/infer', {'inputs': [tensor]})
+    assert status == 200, answer_of_infer
+    numpy.testing.assert_allclose(answer_of_infer['outputs'][0]['data'], numpy.ravel(answer), atol=1e-6)
 
 
 def test_a_client_that_leaves_spoils_nothing(server, client):
@@ -108,6 +118,20 @@ def test_huggingfaces_client_gets_unit_vectors(server, client):
     numpy.testing.assert_allclose(answer, unit(expected), atol=1e-6)
     with pytest.raises(HfHubHTTPError, match="the model has no prompt 'query'; it has none"):
         tei.feature_extraction(TEXTS[0], prompt_name='query')
+
+
+def test_sentences_are_compared_with_one(server):
+    texts = ['the cat sat', 'a dog ran home', 'the mat']
+    url = f'http://{server.rest}/similarity'
+    found = huggingface_hub.InferenceClient(url).sentence_similarity('the cat', texts)
+    vectors = numpy.array(post(server, '/embed', {'inputs': [*texts, 'the cat']})[1])
+    numpy.testing.assert_allclose(found, vectors[:3] @ vectors[3], atol=1e-6)
+    many = {'source_sentence': 'the cat', 'sentences': texts * 50}
+    status, answer = post(server, '/v2/models/texts/similarity', {'inputs': many})
+    assert status == 200
+    numpy.testing.assert_allclose(answer, found * 50, atol=1e-6)
+    status, answer = post(server, '/similarity', {'inputs': {'source_sentence': 'a', 'sentences': []}})
+    assert (status, answer['error_type']) == (400, 'Validation') and "'sentences' must not be empty" in answer['error']
 
 
 def test_prompts_stand_before_texts(start, repository, checkpoint):

@@ -151,6 +151,7 @@ def test_a_server_says_what_it_is(start, repository, tmp_path, reranker, encoder
     assert info['model_id'] == 'reranker' and info['model_dtype'] == 'float32' and info['max_input_length'] == LONGEST
     assert info['model_type'] == {'reranker': {'id2label': {'0': 'LABEL_0'}, 'label2id': {'LABEL_0': 0}}}
     assert info['max_batch_requests'] == 4 and info['auto_truncate'] is False
+    assert get(reranker, '/health') == (200, {'ready': True})
     write_tokenizer(encoder, WORDS)
     server = start(None, f'--model={encoder},text=embedding', '--http-address=127.0.0.1:0')
     assert get(server, '/info')[1]['model_type'] == {'embedding': {'pooling': 'mean'}}

@@ -108,11 +108,23 @@ def test_a_request_that_the_model_cannot_run_ends_alone(serve):
         bad[name][2, 7] = value
         assert message in refused(client, bad)
     assert 'positions for 64' in refused(client, draw(1, 65))
-    assert 'max_batch_tokens is 100' in refused(client, draw(4, 26))
     assert 'at least 1 token' in refused(client, draw(4, 0))
     other_shape = draw(4, 25) | {'attention_mask': numpy.ones((4, 24), numpy.int64)}
     assert "input 'attention_mask'" in refused(client, other_shape)
     assert client.infer('encoder', wire(good)).as_numpy('last_hidden_state').shape == (4, 25, 32)
+
+
+@pytest.mark.parametrize('batching', ['', 'dynamic_batching {}'])
+def test_a_request_may_have_more_tokens_than_a_batch(serve, encoder, tmp_path, batching):
+    client = serve(f'parameters {{ key: "max_batch_tokens" value {{ string_value: "50" }} }} max_batch_size: 8 {batching}')
+    file = tmp_path / 'model.onnx'
+    file.write_bytes(encoder)
+    inputs = draw(7, 30, kept=20)
+    assert_answers(client.infer('encoder', wire(inputs)), inputs, expected_outputs(file, inputs))
+    statistics = client.get_inference_statistics('encoder').model_stats[0]
+    assert (statistics.inference_count, statistics.execution_count) == (7, 4), 'two sequences of twenty tokens at a time'
+    message = refused(client, draw(3, 51))
+    assert "sequence 0 of the request to model 'encoder' has 51 tokens; max_batch_tokens is 50" in message
 
 
 def test_a_request_may_run_in_parts(serve, encoder, tmp_path):

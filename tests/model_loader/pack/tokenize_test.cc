@@ -39,6 +39,23 @@ TEST_F(TokenizeTest, PairsHaveTypes) {
   EXPECT_THAT(out(), ::testing::HasSubstr("5 tokens, cut off\n"));
 }
 
+TEST_F(TokenizeTest, OffsetsAreCharactersOfTheText) {
+  EXPECT_EQ(Run({"tokenize", Path(""), "\u00c4 A cats", "--offsets"}), 0) << err();
+  EXPECT_EQ(out(),
+            "id  token    characters\n"
+            "--  -------  ----------\n"
+            " 2  '[CLS]'\n"
+            " 5  'a'      0 to 0\n"
+            " 5  'a'      2 to 2\n"
+            " 6  'cat'    4 to 6\n"
+            " 7  '##s'    7 to 7\n"
+            " 3  '[SEP]'\n"
+            "6 tokens\n");
+  EXPECT_EQ(Run({"tokenize", Path(""), "A cats", "--pair=a", "--offsets", "-o", "json"}), 0) << err();
+  EXPECT_EQ(nlohmann::json::parse(out())[0]["offsets"],
+            nlohmann::json::parse("[[0, 0], [0, 1], [2, 5], [5, 6], [0, 0], [0, 1], [0, 0]]"));
+}
+
 TEST_F(TokenizeTest, LinesAreTextsAndJsonIsAnArray) {
   Type("a cat\ndog\n");
   EXPECT_EQ(Run({"tokenize", Path(""), "-o", "json"}), 0) << err();

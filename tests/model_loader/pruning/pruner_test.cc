@@ -104,6 +104,14 @@ TEST(PruneNetwork, PrunesConvolutionsButNeverDepthwise) {
   }
 }
 
+TEST(PruneNetwork, ForgetsWhatWasCountedOfInputs) {
+  Network network = testing::MakeRandomNetwork({.sparsity = 0.0});
+  for (NetworkValue& value : network.values) value.zeros = InputZeros{.elements = 0.5};
+  Pruner pruner({.sparsity = 0.75});
+  PruneNetwork(network, pruner);
+  for (const NetworkValue& value : network.values) EXPECT_FALSE(value.zeros.has_value()) << "it had other weights";
+}
+
 NpyArray ScoresOf(const Shape& shape, const std::vector<float>& scores) {
   const auto bytes = std::as_bytes(std::span(scores));
   return {DType::kFloat32, shape, {bytes.begin(), bytes.end()}};

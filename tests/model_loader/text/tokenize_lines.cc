@@ -1,10 +1,11 @@
 // Prints the ids of texts, for tests/integration/tokenizers_test.py; or measures how long they take.
 //
-//   tokenize_lines PATH [MAX_TOKENS] [--plain] [--time]
+//   tokenize_lines PATH [MAX_TOKENS] [--plain] [--offsets] [--time]
 //
 // PATH is what Tokenizer::Open takes. Each line of the standard input is a text in Base64, or two, with a blank
 // between; each line of the output its ids and, behind a '|', their types, or "error: " and why there are none. --plain
-// adds no special tokens. --time prints how long all lines took, per token, in place of them.
+// adds no special tokens. --offsets prints, behind another '|', where each token begins and ends. --time prints how
+// long all lines took, per token, in place of them.
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -54,6 +55,8 @@ void PrintAll(const Tokenizer& tokenizer, const std::vector<Line>& lines, const 
     Print(encoding->ids, std::cout);
     std::cout << "|";
     Print(encoding->type_ids, std::cout);
+    if (options.offsets) std::cout << "|";
+    for (const Range its : encoding->offsets) std::cout << " " << its.begin << " " << its.end;
     std::cout << "\n";
   }
 }
@@ -82,6 +85,8 @@ int Run(const std::vector<std::string>& arguments) {
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i] == "--plain") {
       options.add_special_tokens = false;
+    } else if (arguments[i] == "--offsets") {
+      options.offsets = true;
     } else if (arguments[i] == "--time") {
       measure = true;
     } else if (!absl::SimpleAtoi(arguments[i], &options.max_tokens)) {

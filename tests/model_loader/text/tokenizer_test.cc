@@ -50,6 +50,26 @@ TEST(Tokenizer, AddsNoSpecialTokensIfAskedNotTo) {
   EXPECT_THAT(two->type_ids, ElementsAre(0, 1));
 }
 
+TEST(Tokenizer, OffsetsAreCharactersOfTheText) {
+  const auto offsets = [](std::string_view text, EncodeOptions options = {}) {
+    options.offsets = true;
+    const auto encoding = Bert().Encode(text, options);
+    EXPECT_THAT(encoding, IsOk());
+    EXPECT_EQ(encoding->offsets.size(), encoding->ids.size());
+    std::vector<std::pair<size_t, size_t>> pairs;
+    for (const Range its : encoding->offsets) pairs.emplace_back(its.begin, its.end);
+    return pairs;
+  };
+  using ::testing::Pair;
+  EXPECT_THAT(offsets("\xFF H\u00e9llo worlds[MASK]"),
+              ElementsAre(Pair(0, 0), Pair(2, 7), Pair(8, 13), Pair(13, 14), Pair(14, 20), Pair(0, 0)))
+      << "U+FFFD is left out";
+  EXPECT_THAT(offsets("He\u0301llo \u4e2d"), ElementsAre(Pair(0, 0), Pair(0, 6), Pair(7, 8), Pair(0, 0)));
+  EXPECT_THAT(offsets("a hello world", {.max_tokens = 4}), ElementsAre(Pair(0, 0), Pair(0, 1), Pair(2, 7), Pair(0, 0)));
+  EXPECT_THAT(offsets("a", {.add_special_tokens = false}), ElementsAre(Pair(0, 1)));
+  EXPECT_THAT(Bert().Encode("hello")->offsets, IsEmpty());
+}
+
 // No more is read of a text than can matter, which is seen where all of it is one word.
 TEST(Tokenizer, LongTextsAreReadAsFarAsTheyAreKept) {
   const Tokenizer tokenizer = Bert();

@@ -9,11 +9,12 @@
 #include <string>
 #include <utility>
 
+#include "tests/server/batching/decided.h"
+
 namespace swizzle {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 // Milliseconds after the start of the world; kNever is the infinite future.
 constexpr int kNever = -1;
@@ -151,7 +152,7 @@ TEST_P(DecideTest, Decides) {
   std::vector<size_t> places = c.places;
   for (size_t i = 0; c.places.empty() && i < c.take; ++i) places.push_back(i);
 
-  const Decision decision = Decide(queue, At(c.now), c.limits);
+  const Decided decision = DecideOn(queue, At(c.now), c.limits);
 
   EXPECT_EQ(decision.expired, c.expired);
   EXPECT_EQ(decision.take, places);
@@ -184,21 +185,21 @@ TEST(TurnsTest, WhoseTurnIsFirstRunsFirst) {
   const std::vector<Queued> queue = {Turning(300, row), Turning(400, row), Turning(500, row), Turning(350, row)};
   Limits limits = kInParts;
   limits.max_tokens = 200;
-  EXPECT_THAT(Decide(queue, At(0), limits).take, ElementsAre(0, 3));
+  EXPECT_THAT(DecideOn(queue, At(0), limits).take, ElementsAre(0, 3));
   limits.max_rows = 0;
-  EXPECT_THAT(Decide({queue.begin() + 1, queue.end()}, At(0), limits).take, ElementsAre(2));
+  EXPECT_THAT(DecideOn({queue.begin() + 1, queue.end()}, At(0), limits).take, ElementsAre(2));
 }
 
 TEST(TurnsTest, EqualTurnsGoByArrival) {
   const std::vector<int64_t> row = {400};
   std::vector<Queued> queue = {Turning(9, row)};
   queue.insert(queue.end(), 40, Turning(7, row));  // so many that a sort that isn't stable moves them
-  EXPECT_THAT(Decide(queue, At(0), kInParts).take, ElementsAre(1));
+  EXPECT_THAT(DecideOn(queue, At(0), kInParts).take, ElementsAre(1));
 }
 
 TEST(TurnsTest, ALongRequestIsTakenInPartsOfWholeRows) {
   const std::vector<int64_t> rows(10, 60);  // a part is one of them, since two have more than 100
-  const Decision decision = Decide(std::vector{Turning(0, rows)}, At(0), kInParts);
+  const Decided decision = DecideOn(std::vector{Turning(0, rows)}, At(0), kInParts);
   EXPECT_THAT(decision.take, ElementsAre(0));
   EXPECT_THAT(decision.rows, ElementsAre(6));
   EXPECT_EQ(LabelValue(decision.reason), LabelValue(BatchReason::kFull));
@@ -207,28 +208,28 @@ TEST(TurnsTest, ALongRequestIsTakenInPartsOfWholeRows) {
 TEST(TurnsTest, OthersComeBetweenTheParts) {
   const std::vector<int64_t> rows(10, 100), row = {100};
   const std::vector<Queued> queue = {Turning(0, rows), Turning(50, row), Turning(150, row), Turning(1000, row)};
-  const Decision decision = Decide(queue, At(0), kInParts);
+  const Decided decision = DecideOn(queue, At(0), kInParts);
   EXPECT_THAT(decision.take, ElementsAre(0, 1, 2));
   EXPECT_THAT(decision.rows, ElementsAre(2, 1, 1));
 }
 
 TEST(TurnsTest, WhatIsNoMoreThanAPartIsTakenWhole) {
   const std::vector<int64_t> rows = {50, 50}, most = {350};
-  const Decision decision = Decide(std::vector{Turning(0, most), Turning(1, rows)}, At(0), kInParts);
+  const Decided decision = DecideOn(std::vector{Turning(0, most), Turning(1, rows)}, At(0), kInParts);
   EXPECT_THAT(decision.take, ElementsAre(0)) << "one of the rows would have had room";
 }
 
 TEST(TurnsTest, ARowOfMoreThanAPartOrABatchIsTakenAlone) {
   const std::vector<int64_t> rows = {150, 900, 20, 20};
-  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), kInParts).rows, ElementsAre(1));
-  EXPECT_THAT(Decide(std::vector{Turning(0, std::span(rows).subspan(1))}, At(0), kInParts).rows, ElementsAre(1));
+  EXPECT_THAT(DecideOn(std::vector{Turning(0, rows)}, At(0), kInParts).rows, ElementsAre(1));
+  EXPECT_THAT(DecideOn(std::vector{Turning(0, std::span(rows).subspan(1))}, At(0), kInParts).rows, ElementsAre(1));
 }
 
 TEST(TurnsTest, PartsKeepToTheRowsOfABatch) {
   const std::vector<int64_t> rows(10, 30);
   Limits limits = kInParts;
   limits.max_rows = 2;
-  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(2));
+  EXPECT_THAT(DecideOn(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(2));
 }
 
 TEST(TurnsTest, LevelsGoBeforeTurns) {
@@ -237,31 +238,22 @@ TEST(TurnsTest, LevelsGoBeforeTurns) {
   queue[0].level = 2;
   Limits limits = kInParts;
   limits.lanes = 4;
-  const Decision decision = Decide(queue, At(0), limits);
+  const Decided decision = DecideOn(queue, At(0), limits);
   EXPECT_THAT(decision.take, ElementsAre(1));
   EXPECT_THAT(decision.rows, ElementsAre(4));
   EXPECT_THAT(decision.passed, ElementsAre(0, 0, 1, 0));
 }
 
-TEST(TurnsTest, WithoutBatchingARequestIsTakenWhole) {
+TEST(TurnsTest, WithoutBatchingARequestIsTakenWholeUnlessItHasMoreThanABatch) {
   const std::vector<int64_t> rows(10, 100);
-  Limits limits = kInParts;
-  limits.max_rows = 0;
-  EXPECT_THAT(Decide(std::vector{Turning(0, rows)}, At(0), limits).rows, ElementsAre(10));
-}
-
-TEST(FindExpiredTest, SplitsByDeadline) {
-  const std::vector<Queued> queue = {{1, At(0), At(3)}, {1, At(0), At(8)}, {1, At(0), At(5)}, {1, At(0), At(kNever)}};
-  const Expiry expiry = FindExpired(queue, At(5));
-  EXPECT_THAT(expiry.expired, ElementsAre(0, 2));
-  EXPECT_EQ(expiry.next_deadline, At(8));
-}
-
-TEST(FindExpiredTest, NoDeadlines) {
-  const std::vector<Queued> queue = {{1, At(0), At(kNever)}};
-  const Expiry expiry = FindExpired(queue, At(5));
-  EXPECT_THAT(expiry.expired, IsEmpty());
-  EXPECT_EQ(expiry.next_deadline, Instant::InfiniteFuture());
+  ModelSpec spec;
+  spec.max_batch_size = 64;
+  spec.dynamic_batching = false;
+  spec.preferred_batch_tokens = 200;
+  spec.max_batch_tokens = 1000;
+  EXPECT_THAT(DecideOn(std::vector{Turning(0, rows)}, At(0), LimitsOf(spec)).rows, ElementsAre(10));
+  spec.max_batch_tokens = 399;
+  EXPECT_THAT(DecideOn(std::vector{Turning(0, rows)}, At(0), LimitsOf(spec)).rows, ElementsAre(3));
 }
 
 TEST(LimitsOfTest, FollowsTheSpecification) {

@@ -10,6 +10,7 @@
 
 #include "server/batching/batch_policy.h"
 #include "tests/server/batching/batcher_fixture.h"
+#include "tests/server/batching/decided.h"
 
 namespace swizzle {
 namespace {
@@ -44,9 +45,9 @@ std::vector<Queued> QueueOf(const std::vector<Item>& items) {
   return queue;
 }
 
-Decision DecideOf(const std::vector<Item>& items, Limits limits, const std::vector<int>& passed = {}) {
+Decided DecideOf(const std::vector<Item>& items, Limits limits, const std::vector<int>& passed = {}) {
   limits.lanes = 6;  // three levels
-  return Decide(QueueOf(items), At(100), limits, passed);
+  return DecideOn(QueueOf(items), At(100), limits, passed);
 }
 
 TEST(DecideByPriority, TheFirstLevelGoesFirst) {
@@ -75,15 +76,15 @@ TEST(DecideByPriority, ClassesShareNoBatch) {
 TEST(DecideByPriority, TheDelayIsTheOldestRequests) {
   const Limits delayed = {.max_rows = 8, .max_delay = absl::Milliseconds(10)};
   EXPECT_THAT(DecideOf({{2, 1, 90}, {1, 1, 99}}, delayed).take, ElementsAre(0, 1));
-  const Decision waits = DecideOf({{2, 1, 95}, {1, 1, 99}}, delayed);
+  const Decided waits = DecideOf({{2, 1, 95}, {1, 1, 99}}, delayed);
   EXPECT_THAT(waits.take, IsEmpty());
   EXPECT_EQ(waits.wake, At(105));
 }
 
 TEST(DecideByPriority, CountsHowOftenALaneWasPassedOver) {
-  const Decision first = DecideOf({{1}, {2}, {3}}, {.max_rows = 1}, {});
+  const Decided first = DecideOf({{1}, {2}, {3}}, {.max_rows = 1}, {});
   EXPECT_THAT(first.passed, ElementsAre(0, 0, 1, 0, 1, 0));
-  const Decision second = DecideOf({{1}, {2}, {3}}, {.max_rows = 1}, first.passed);
+  const Decided second = DecideOf({{1}, {2}, {3}}, {.max_rows = 1}, first.passed);
   EXPECT_THAT(second.passed, ElementsAre(0, 0, 2, 0, 2, 0));
   // What is taken along was not passed over, and what does not wait has nothing to be counted.
   EXPECT_THAT(DecideOf({{1}, {2}, {2}}, {.max_rows = 2}, second.passed).passed, ElementsAre(0, 0, 0, 0, 0, 0));
@@ -107,7 +108,7 @@ TEST(DecideByPriority, NoLaneStarves) {
   std::vector<int> passed;
   std::vector<int> since(queue.size()), longest(queue.size());
   for (int i = 0; i < 1000; ++i) {
-    const Decision decision = DecideOf(queue, {.max_rows = 1}, passed);
+    const Decided decision = DecideOf(queue, {.max_rows = 1}, passed);
     ASSERT_EQ(decision.take.size(), 1u);
     for (size_t lane = 0; lane < queue.size(); ++lane) {
       since[lane] = lane == decision.take[0] ? 0 : since[lane] + 1;

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+
 namespace swizzle {
 namespace {
 
@@ -27,35 +31,58 @@ std::vector<Ticket> TicketsOf(const PendingList& list) {
   return tickets;
 }
 
-// Empties the queue; its summaries must have stayed beside its requests.
+PendingList Taken(RequestQueue& queue, const std::vector<Ticket>& tickets, const std::vector<int64_t>& rows) {
+  PendingList out;
+  queue.Take(tickets, rows, out);
+  return out;
+}
+
+// Empties the queue, in the order of arrival.
 std::vector<Ticket> Rest(RequestQueue& queue) {
+  std::vector<Ticket> tickets;
   std::vector<int64_t> rows;
-  for (const Queued& summary : queue.summaries()) rows.push_back(summary.rows);
-  PendingList rest;
-  std::vector<size_t> all(queue.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  queue.Take(all, rest);
-  for (size_t i = 0; i < rest.size(); ++i) EXPECT_EQ(rest[i]->request.rows, rows[i]);
+  for (const auto& [ticket, pending] : queue.requests()) tickets.push_back(ticket);
+  std::ranges::sort(tickets);
+  for (const Ticket ticket : tickets) rows.push_back(queue.requests().at(ticket)->waiting.rows);
+  const PendingList rest = Taken(queue, tickets, rows);
   EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.order().size(), 0u);
   return TicketsOf(rest);
 }
 
-TEST(RequestQueueTest, TakesByIndex) {
+TEST(RequestQueueTest, TakesWhatIsNamed) {
   RequestQueue queue = QueueOf({1, 2, 3, 4, 5, 6});
-  PendingList out;
-  queue.Take(std::vector<size_t>{0, 2, 3, 5}, out);
-  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 3, 4, 6));
+  EXPECT_THAT(TicketsOf(Taken(queue, {1, 3, 4, 6}, {1, 3, 4, 6})), ElementsAre(1, 3, 4, 6));
   EXPECT_THAT(Rest(queue), ElementsAre(2, 5));
 }
 
 TEST(RequestQueueTest, TakesNothingOrEverything) {
   RequestQueue queue = QueueOf({1, 2});
-  PendingList out;
-  queue.Take({}, out);
-  EXPECT_THAT(out, IsEmpty());
-  queue.Take(std::vector<size_t>{0, 1}, out);
-  EXPECT_THAT(TicketsOf(out), ElementsAre(1, 2));
+  EXPECT_THAT(Taken(queue, {}, {}), IsEmpty());
+  EXPECT_THAT(TicketsOf(Taken(queue, {1, 2}, {1, 2})), ElementsAre(1, 2));
   EXPECT_THAT(Rest(queue), IsEmpty());
+}
+
+TEST(RequestQueueTest, TimeEndsWhoseDeadlineHasCome) {
+  RequestQueue queue;
+  const auto at = [](int ms) { return Instant() + absl::Milliseconds(ms); };
+  for (const Ticket ticket : {1, 2, 3, 4, 5}) {
+    auto pending = std::make_unique<Pending>();
+    pending->ticket = ticket;
+    if (ticket != 4) pending->request.deadline = at(10 - static_cast<int>(ticket));
+    queue.Push(pending);
+  }
+  EXPECT_EQ(queue.order().NextDeadline(), at(5));
+  PendingList expired;
+  queue.PassTime(at(4), expired);
+  EXPECT_THAT(expired, IsEmpty());
+  queue.PassTime(at(7), expired);
+  EXPECT_THAT(TicketsOf(expired), ElementsAre(5, 3));
+  EXPECT_EQ(queue.order().NextDeadline(), at(8));
+  queue.TakeTicket(2);
+  queue.TakeTicket(1);
+  EXPECT_EQ(queue.order().NextDeadline(), Instant::InfiniteFuture());
+  EXPECT_THAT(Rest(queue), ElementsAre(4));
 }
 
 TEST(RequestQueueTest, TakesByTicket) {
@@ -74,10 +101,11 @@ TEST(RequestQueueTest, SummarisesWhatThePolicyNeeds) {
   pending->request.deadline = Instant() + absl::Seconds(9);
   pending->arrival = Instant() + absl::Seconds(5);
   queue.Push(pending);
-  ASSERT_EQ(queue.summaries().size(), 1u);
-  EXPECT_EQ(queue.summaries()[0].rows, 3);
-  EXPECT_EQ(queue.summaries()[0].arrival, Instant() + absl::Seconds(5));
-  EXPECT_EQ(queue.summaries()[0].deadline, Instant() + absl::Seconds(9));
+  const Queued* const waiting = queue.order().FirstOf(0);
+  ASSERT_NE(waiting, nullptr);
+  EXPECT_EQ(waiting->rows, 3);
+  EXPECT_EQ(waiting->arrival, Instant() + absl::Seconds(5));
+  EXPECT_EQ(waiting->deadline, Instant() + absl::Seconds(9));
 }
 
 TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
@@ -92,8 +120,7 @@ TEST(RequestQueueTest, KnowsWhatEachConnectionHas) {
   EXPECT_EQ(queue.LoadOf(9, 1).requests, 2);
   EXPECT_EQ(queue.LoadOf(9, 1).rows, 6);
   EXPECT_EQ(queue.LoadOf(0, 1).requests, 0) << "came on no connection";
-  PendingList out;
-  queue.Take(std::vector<size_t>{0, 1}, out);
+  Taken(queue, {1, 2}, {1, 2});
   EXPECT_EQ(queue.LoadOf(9, 1).rows, 4);
   queue.TakeTicket(4);
   EXPECT_EQ(queue.LoadOf(9, 1).requests, 0);
@@ -113,10 +140,13 @@ std::unique_ptr<Pending> Sent(Ticket ticket, uint64_t connection, int64_t rows) 
 
 const Limits kPartsOfTen = {.max_rows = 100, .max_tokens = 40, .part_tokens = 10};
 
+// In the order of arrival.
 std::vector<int64_t> TurnsOf(const RequestQueue& queue) {
-  std::vector<int64_t> turns;
-  for (const Queued& summary : queue.summaries()) turns.push_back(summary.turn);
-  return turns;
+  std::map<Ticket, int64_t> turns;
+  for (const auto& [ticket, pending] : queue.requests()) turns[ticket] = pending->waiting.turn;
+  std::vector<int64_t> in_order;
+  for (const auto& [ticket, turn] : turns) in_order.push_back(turn);
+  return in_order;
 }
 
 TEST(RequestQueueTest, TurnsGiveConnectionsEqualShares) {
@@ -132,8 +162,7 @@ TEST(RequestQueueTest, TurnsGiveConnectionsEqualShares) {
   push(7, 1);  // a short one: what it sends beside long ones does not wait for these
   push(8, 1);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 30, 0, 0, 10));
-  PendingList out;
-  queue.Take(std::vector<size_t>{0, 1}, std::vector<int64_t>{3, 2}, out);
+  Taken(queue, {1, 2}, {3, 2});
   push(9, 1);
   push(8, 1);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 0, 10, 30, 30)) << "who comes now has no share of what was before";
@@ -144,8 +173,7 @@ TEST(RequestQueueTest, WhatEndsUntakenTakesNoTurn) {
   auto first = Sent(1, 7, 3), second = Sent(2, 7, 3), third = Sent(3, 8, 1);
   queue.Push(first);
   queue.Push(second);
-  PendingList out;
-  queue.Take(std::vector<size_t>{1}, out);
+  queue.TakeTicket(2);
   queue.Push(third);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(0, 0));
 }
@@ -157,8 +185,7 @@ TEST(RequestQueueTest, ARestReturnsToItsPlace) {
   first->own_deadline = Instant() + absl::Seconds(9);
   queue.Push(first);
   queue.Push(second);
-  PendingList out;
-  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{2}, out);
+  PendingList out = Taken(queue, {1}, {2});
   EXPECT_EQ(out[0]->rows_taken, 2);
   EXPECT_EQ(out[0]->rows_left(), 3);
   EXPECT_EQ(out[0]->work_taken, 20);
@@ -166,14 +193,13 @@ TEST(RequestQueueTest, ARestReturnsToItsPlace) {
   EXPECT_EQ(queue.load().work, 10);
   queue.Return(out[0]);
   EXPECT_EQ(queue.load().work, 40);
-  const Queued& rest = queue.summaries()[0];
+  const Queued& rest = queue.requests().at(1)->waiting;
   EXPECT_EQ(rest.rows, 3);
   EXPECT_EQ(rest.tokens, 30);
   EXPECT_EQ(rest.row_tokens.size(), 3u);
   EXPECT_EQ(rest.turn, 20);
   EXPECT_EQ(rest.deadline, Instant() + absl::Seconds(9)) << "it began in time";
-  out.clear();
-  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{3}, out);
+  out = Taken(queue, {1}, {3});
   EXPECT_EQ(out[0]->rows_before, 2);
   EXPECT_EQ(out[0]->rows_left(), 0);
   EXPECT_EQ(queue.LoadOf(7, 1).requests, 0);
@@ -184,21 +210,23 @@ TEST(RequestQueueTest, WhatComesWhileAPartRunsGoesBehindTheRest) {
   RequestQueue queue(kPartsOfTen);
   auto first = Sent(1, 7, 5), second = Sent(2, 7, 5), third = Sent(3, 7, 5);
   queue.Push(first);
-  PendingList out;
-  queue.Take(std::vector<size_t>{0}, std::vector<int64_t>{2}, out);
+  PendingList out = Taken(queue, {1}, {2});
   queue.Push(second);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(50));
   queue.Return(out[0]);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(20, 50));
-  out.clear();
-  queue.Take(std::vector<size_t>{0, 1}, std::vector<int64_t>{1, 1}, out);
+  out = Taken(queue, {1, 2}, {1, 1});
   for (const auto& pending : out) queue.Lose(*pending);
   queue.Push(third);
   EXPECT_THAT(TurnsOf(queue), ElementsAre(50)) << "a flow of which nothing comes back has no place to keep";
 }
 
 TEST(RequestQueueTest, WhatRunsAloneCountsWhole) {
-  RequestQueue queue(Limits{.part_tokens = 10});
+  ModelSpec spec;
+  spec.max_batch_size = 64;
+  spec.max_batch_tokens = 1000;
+  spec.dynamic_batching = false;
+  RequestQueue queue(LimitsOf(spec));
   auto bulk = Sent(1, 7, 50);
   queue.Push(bulk);
   Queued query;

@@ -21,6 +21,7 @@ using ::swizzle::testing::IsError;
 using ::swizzle::testing::IsOk;
 using ::swizzle::testing::MakeRandomEncoder;
 using ::swizzle::testing::RandomEncoderOptions;
+using ::testing::ElementsAre;
 
 constexpr int64_t kChannels = 24;
 constexpr float kTolerance = 2e-5f;
@@ -91,7 +92,8 @@ class SequenceSessionTest : public ::testing::Test {
   }
 
   Status Check(Item item) { return model_->CheckRequest(item.Of().inputs).status(); }
-  StatusOr<int64_t> Tokens(Item item) { return model_->CheckRequest(item.Of().inputs); }
+  // Of each of its rows.
+  StatusOr<std::vector<int64_t>> Tokens(Item item) { return model_->CheckRequest(item.Of().inputs); }
 
   std::shared_ptr<Model> model_;
   std::unique_ptr<Session> session_;
@@ -200,7 +202,7 @@ TEST_F(SequenceSessionTest, MaskedTokensCanBeComputed) {
   Item skipped = Item(2, 12, 1).MaskAfter(7), computed = skipped;
   Run({&skipped});
   Load({}, /*compute_masked=*/true);
-  EXPECT_EQ(*Tokens(computed), 24);
+  EXPECT_THAT(*Tokens(computed), ElementsAre(12, 12));
   Run({&computed});
   ExpectNear(computed.Floats(1), skipped.Floats(1));
   const std::vector<float> a = skipped.Floats(0), b = computed.Floats(0);
@@ -213,7 +215,7 @@ TEST_F(SequenceSessionTest, TheFirstTokenIsComputedThoughMasked) {
   Item item(1, 4);
   item.mask = {0, 1, 1, 0};
   Item all = item;
-  EXPECT_EQ(*Tokens(item), 3);
+  EXPECT_THAT(*Tokens(item), ElementsAre(3));
   Run({&item});
   Load({}, /*compute_masked=*/true);
   Run({&all});
@@ -225,6 +227,7 @@ TEST_F(SequenceSessionTest, AFixedBatchAndLengthAreKept) {
   EXPECT_EQ(model_->spec().max_batch_size, 0);
   EXPECT_EQ(model_->spec().inputs[0].dims, (Shape{2, 9}));
   Item item = Item(2, 9).MaskAfter(4);
+  EXPECT_THAT(*Tokens(item), ElementsAre(8)) << "of both rows, which run together";
   Run({&item});
   EXPECT_EQ(item.shapes[0], (Shape{2, 9, kChannels}));
   EXPECT_EQ(item.shapes[1], (Shape{2, kChannels}));
@@ -232,9 +235,9 @@ TEST_F(SequenceSessionTest, AFixedBatchAndLengthAreKept) {
 
 TEST_F(SequenceSessionTest, CountsTokensThatAreComputed) {
   Load();
-  EXPECT_EQ(*Tokens(Item(3, 10)), 30);
-  EXPECT_EQ(*Tokens(Item(3, 10).MaskAfter(4)), 12);
-  EXPECT_EQ(*Tokens(Item(3, 10).MaskAfter(0)), 3);
+  EXPECT_THAT(*Tokens(Item(3, 10)), ElementsAre(10, 10, 10));
+  EXPECT_THAT(*Tokens(Item(3, 10).MaskAfter(4)), ElementsAre(4, 4, 4));
+  EXPECT_THAT(*Tokens(Item(3, 10).MaskAfter(0)), ElementsAre(1, 1, 1));
 }
 
 TEST_F(SequenceSessionTest, RefusesWhatTheModelCannotRun) {
@@ -253,8 +256,9 @@ TEST_F(SequenceSessionTest, RefusesWhatTheModelCannotRun) {
   refuses(Item(1, 81), "has sequences of 81 tokens; the model has positions for 80");
   refuses(Item(1, 0), "at least 1 token");
   refuses(Item(65, 1), "it must have 1 to 64 sequences");
-  refuses(Item(5, 13), "has 65 tokens; max_batch_tokens is 64");
-  EXPECT_THAT(Check(Item(5, 13).MaskAfter(12)), IsOk());
+  refuses(Item(2, 65), "sequence 0 of the request to model 'encoder' has 65 tokens; max_batch_tokens is 64");
+  EXPECT_THAT(Check(Item(2, 65).MaskAfter(64)), IsOk());
+  EXPECT_THAT(Check(Item(5, 13)), IsOk()) << "its sequences need not run together";
   Item other(1, 4);
   BatchItem batch = other.Of();
   other.views[1].shape = {2, 2};

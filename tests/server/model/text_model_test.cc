@@ -137,6 +137,21 @@ TEST_F(TextModelTest, PoolsStatesOfTokens) {
   EXPECT_THAT(TextSpec(maskless, {}), IsError(StatusCode::kInvalidArgument, "not one FP32 vector of each text"));
 }
 
+TEST_F(TextModelTest, HoldsDenseModulesOfVectorsThatItPoolsAlone) {
+  const std::vector<float> ones(24 * 2, 1.0f);
+  for (const std::string output : {"pooled", "hidden"}) {
+    text::DenseLayer layer{.name = "2_Dense", .weight = Tensor::Floats({24, 2}, ones), .bias = {}, .activation = ""};
+    auto shared = std::make_shared<const text::DenseLayer>(std::move(layer));
+    const std::weak_ptr<const text::DenseLayer> seen = shared;
+    text::Pipeline pipeline;
+    pipeline.dense.push_back(std::move(shared));
+    const std::shared_ptr<Model> encoder = Encoder(output);
+    ModelSpec spec = *TextSpec(encoder->spec(), pipeline);
+    const auto model = NewTextModel(std::move(spec), encoder, {.encode = Letters, .pipeline = std::move(pipeline)});
+    EXPECT_EQ(seen.expired(), output == "pooled") << "a plan that pools has them itself";
+  }
+}
+
 TEST_F(TextModelTest, VectorsMayHaveLengthOne) {
   const auto plain = Embed(*TextModel(false), {"abc", "z"}), unit = Embed(*TextModel(true), {"abc", "z"});
   ASSERT_THAT(plain, IsOk());

@@ -25,10 +25,10 @@ class ListeningModel final : public Model {
   explicit ListeningModel(ModelSpec spec) : spec_(std::move(spec)) {}
   const ModelSpec& spec() const override { return spec_; }
   std::shared_ptr<const ModelFacts> facts() const override { return std::make_shared<const ModelFacts>(); }
-  StatusOr<int64_t> CheckRequest(std::span<const TensorView> inputs) const override {
+  StatusOr<std::vector<int64_t>> CheckRequest(std::span<const TensorView> inputs) const override {
     if (refuses) return InvalidArgument("these values are none");
     shape = inputs[0].shape;
-    return tokens;
+    return std::vector<int64_t>{tokens};
   }
   StatusOr<std::unique_ptr<Session>> NewSession(Clock&) override { return std::make_unique<Listening>(*this); }
 

@@ -33,6 +33,15 @@ TEST(EmbeddingsJsonTest, WritesWhatEachExpects) {
               HasSubstr(R"("embedding":"AACAPwAAAD8="})"));
 }
 
+TEST(EmbeddingsJsonTest, ComparesWithTheLastVector) {
+  const std::vector<std::string> rows = {Bytes({0.6f, 0.8f, -1, 0}), Bytes({0, 0, 0.8f, -0.6f, 1, 0})};
+  EXPECT_EQ(*WriteSimilarities({.model = "m", .rows = rows, .width = 2}, 1000), "[0.6,-1,0,0.8]");
+  EXPECT_EQ(WriteSimilarities({.model = "m", .rows = rows, .width = 2}, 3).status().code(), StatusCode::kOutOfRange);
+  const std::vector<std::string> nan = {Bytes({1, std::numeric_limits<float>::quiet_NaN()})};
+  const auto failed = WriteSimilarities({.model = "m", .rows = nan, .width = 1}, 1000);
+  EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
+}
+
 TEST(EmbeddingsJsonTest, SaysWhatCannotBeWritten) {
   const std::vector<std::string> rows = {Bytes({1, 2}), Bytes({1, std::numeric_limits<float>::quiet_NaN()})};
   const Embeddings embeddings = {.model = "m", .rows = rows, .width = 2};

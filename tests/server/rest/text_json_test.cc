@@ -71,6 +71,21 @@ TEST(TextJsonTest, RanksTextsByAQuery) {
   EXPECT_FALSE(plain->truncate) << "as text-embeddings-inference has it";
 }
 
+TEST(TextJsonTest, ComparesSentencesWithOne) {
+  const auto request = ReadTextRequest(kTeiSimilarity, R"({"parameters": {"truncate": true, "prompt_name": "query"},
+      "inputs": {"sentences": ["a", ""], "source_sentence": "s", "other": [1]}, "sentences": 7, "truncate": 1})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->texts, Tensor({"a", "", "s"}));
+  EXPECT_EQ(request->count, 3);
+  EXPECT_TRUE(request->unit && request->truncate);
+  EXPECT_EQ(request->prompt, "query");
+  EXPECT_FALSE(request->query.has_value());
+  const auto plain = ReadTextRequest(kTeiSimilarity,
+                                     R"({"inputs": {"source_sentence": "s", "sentences": ["a"]}, "parameters": null})");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_FALSE(plain->truncate);
+}
+
 TEST(TextJsonTest, PredictsTextsAndPairs) {
   const struct {
     const char* inputs;
@@ -168,6 +183,25 @@ TEST(TextJsonTest, SaysWhatIsWrong) {
     ASSERT_FALSE(request.ok()) << its.text;
     EXPECT_EQ(request.status().code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(request.status().message()), HasSubstr(its.said)) << its.text;
+  }
+}
+
+TEST(TextJsonTest, SaysWhatIsWrongWithSentences) {
+  const struct {
+    const char *text, *said;
+  } cases[] = {
+      {R"({"sentences": ["a"], "source_sentence": "b"})", "its 'inputs' must have 'sentences'"},
+      {R"({"inputs": {"sentences": ["a"]}})", "its 'inputs' must have 'source_sentence'"},
+      {R"({"inputs": {"sentences": [], "source_sentence": "b"}})", "'sentences' must not be empty"},
+      {R"({"inputs": {"sentences": ["a", 1]}})", "element 1 is neither"},
+      {R"({"inputs": {"source_sentence": ["a"]}})", "'source_sentence' must be a string"},
+      {R"({"inputs": ["a"]})", "'inputs' must be an object"},
+      {R"({"inputs": "a"})", "'inputs' must be an object"},
+      {R"({"parameters": {"truncate": 1}})", "'truncate' must be true or false"},
+      {R"({"parameters": [1]})", "'parameters' must be an object"},
+  };
+  for (const auto& its : cases) {
+    EXPECT_THAT(ReadTextRequest(kTeiSimilarity, its.text), IsError(StatusCode::kInvalidArgument, its.said)) << its.text;
   }
 }
 
