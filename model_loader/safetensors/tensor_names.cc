@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 namespace swizzle {
 namespace {
@@ -49,6 +50,12 @@ std::string FromOther(const std::string& name, std::string_view layers,
 // Replaces the end of `name`, if it is `from`.
 void ReplaceEnding(std::string& name, std::string_view from, std::string_view to) {
   if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
+}
+
+std::string NameIn(const BertConfig& config, std::string_view prefix, std::string_view name) {
+  std::string canonical = CanonicalName(config.family, prefix, name);
+  if (!canonical.empty() || config.classifier == BertClassifier::kNone) return canonical;
+  return ClassifierName(prefix, name);
 }
 
 }  // namespace
@@ -103,6 +110,10 @@ std::string ClassifierName(std::string_view prefix, std::string_view name) {
   name.remove_prefix(wrapper.size());
   const bool is_its = name.starts_with("classifier.") || name.starts_with("pre_classifier.");
   return is_its ? std::string(name) : "";
+}
+
+std::string TensorName(const EncoderConfig& config, std::string_view prefix, std::string_view name) {
+  return std::visit([&](const auto& family) { return NameIn(family, prefix, name); }, config);
 }
 
 }  // namespace swizzle
