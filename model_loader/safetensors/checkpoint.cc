@@ -14,6 +14,7 @@
 #include "model_loader/safetensors/compressed_tensors.h"
 #include "model_loader/safetensors/compression_config.h"
 #include "model_loader/safetensors/encoder_config.h"
+#include "model_loader/safetensors/modernbert_graph.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "model_loader/safetensors/tensor_names.h"
 

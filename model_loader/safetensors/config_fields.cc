@@ -45,6 +45,13 @@ StatusOr<std::string> ConfigFields::Text(const char* name, const std::string& ab
   return InvalidArgument("its ", name, " is ", Shown(json_[name]), "; it must be a string");
 }
 
+StatusOr<ConfigFields> ConfigFields::Within(const char* name) const {
+  static const Json& none = *new Json(Json::object());
+  if (!Has(name)) return ConfigFields(none);
+  if (json_[name].is_object()) return ConfigFields(json_[name]);
+  return InvalidArgument("its ", name, " is ", Shown(json_[name]), "; it must be an object");
+}
+
 std::vector<std::string> ConfigFields::Texts(const char* name) const {
   std::vector<std::string> texts;
   if (!Has(name) || !json_[name].is_array()) return texts;

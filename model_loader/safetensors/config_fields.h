@@ -22,6 +22,8 @@ class ConfigFields {
 
   bool Has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
 
+  bool IsNull(const char* name) const { return json_.contains(name) && json_[name].is_null(); }
+
   // Each returns `absent` where the field is left out; else INVALID_ARGUMENT, naming field and value, if it is of
   // another type or out of range.
 
@@ -36,6 +38,9 @@ class ConfigFields {
   StatusOr<float> Positive(const char* name, float absent) const;
   StatusOr<bool> Flag(const char* name, bool absent) const;
   StatusOr<std::string> Text(const char* name, const std::string& absent) const;
+
+  // Those of an object, none where it is left out.
+  StatusOr<ConfigFields> Within(const char* name) const;
 
   // The strings of a list; none if it is no list of strings.
   std::vector<std::string> Texts(const char* name) const;

@@ -80,6 +80,17 @@ StatusOr<int> EncoderBuilder::Constant(const std::string& name, const Shape& sha
   return graph_.AddConstant(name, std::move(tensor));
 }
 
+std::vector<int> EncoderBuilder::AddSplit(const std::string& place, int x, const std::vector<int64_t>& sizes,
+                                          int64_t axis) {
+  const std::string name = place + "/Split";
+  std::vector<int> parts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    parts.push_back(graph_.AddValue({Concat(name, "_output_", i), DType::kFloat32, std::nullopt, std::nullopt}));
+  }
+  graph_.nodes.push_back({"Split", "", name, {x, List(place + ".parts", sizes)}, parts, {{"axis", axis}}});
+  return parts;
+}
+
 int EncoderBuilder::AddMask(int attention_mask) {
   const int unsqueezed = Add("mask", "Unsqueeze", {attention_mask, List("mask.axes", {1, 2})});
   const int floats = Add("mask", "Cast", {unsqueezed}, {{"to", kOnnxFloat}});
@@ -243,6 +254,17 @@ int EncoderBuilder::AddActivation(const std::string& name, int x, EncoderActivat
 
 int EncoderBuilder::AddFirstToken(const std::string& name, int hidden_state) {
   return Add(name, "Gather", {hidden_state, Number(name + ".first", 0)}, {{"axis", int64_t{1}}});
+}
+
+int EncoderBuilder::AddMeanToken(const std::string& name, int hidden_state, int attention_mask) {
+  const int axes = List(name + ".tokens", {1});
+  const auto sum = [&](const std::string& of, int x) {
+    return Add(name + of, "ReduceSum", {x, axes}, {{"keepdims", int64_t{0}}});
+  };
+  const int column = Add(name, "Unsqueeze", {attention_mask, List(name + ".column", {-1})}, {}, DType::kInt64);
+  const int weights = Add(name, "Cast", {column}, {{"to", kOnnxFloat}});
+  const int total = sum("", Add(name, "Mul", {hidden_state, weights}));
+  return Add(name, "Div", {total, sum(".count", weights)});
 }
 
 StatusOr<int> EncoderBuilder::AddPooler(int hidden_state, int64_t size) {

@@ -41,6 +41,9 @@ class EncoderBuilder {
   int Add(const std::string& place, const std::string& op, std::vector<int> inputs,
           std::map<std::string, Attribute> attributes = {}, DType dtype = DType::kFloat32);
 
+  // `x` in parts of these sizes.
+  std::vector<int> AddSplit(const std::string& place, int x, const std::vector<int64_t>& sizes, int64_t axis);
+
   // 0 where the mask is 1, the lowest float where it is 0: [batch, 1, 1, sequence], added to the scores.
   int AddMask(int attention_mask);
   // The length of the sequences, INT64 [1], and the positions in them, INT64 [sequence].
@@ -64,8 +67,9 @@ class EncoderBuilder {
   int AddJoinedHeads(const std::string& name, int by_head, int64_t rows);
 
   int AddActivation(const std::string& name, int x, EncoderActivation activation);
-  // Of the first token, [batch, size].
+  // Of the first token, and the mean of the tokens that the mask has 1 for: [batch, size].
   int AddFirstToken(const std::string& name, int hidden_state);
+  int AddMeanToken(const std::string& name, int hidden_state, int attention_mask);
   // BERT's, the output pooler_output: of the first token a linear layer and tanh.
   StatusOr<int> AddPooler(int hidden_state, int64_t size);
 

@@ -34,6 +34,7 @@ constexpr auto kKinds = std::to_array<Kind>({
     {"distilbert", "DistilBert", As<ReadBertConfig>},
     {"mpnet", "MPNet", As<ReadBertConfig>},
     {"electra", "Electra", As<ReadBertConfig>},
+    {"modernbert", "ModernBert", As<ReadModernBertConfig>},
 });
 
 const Kind* KindOfType(std::string_view type) {

@@ -1,4 +1,4 @@
-// How checkpoints of BERT's kin call the encoder's tensors. Free functions, thread-safe.
+// How checkpoints call the encoder's tensors. Free functions, thread-safe.
 //
 // Whatever wraps an encoder puts a prefix before all of its names: "bert." in models for tasks, "module." where several
 // GPUs trained it, "0.auto_model." in Sentence Transformers. None of them are listed here: the prefix is what stands

@@ -91,5 +91,21 @@ TEST(TensorNames, ClassifiersStandBesideTheEncoder) {
   EXPECT_EQ(ClassifierName("bert.", "cls.predictions.bias"), "");
 }
 
+TEST(TensorNames, OtherFamiliesKeepTheirs) {
+  EXPECT_EQ(*EncoderPrefix(Named({"module.model.embeddings.tok_embeddings.weight"})), "module.model.");
+  ModernBertConfig config;
+  const auto modern = [&](const char* name) { return TensorName(config, "module.model.", name); };
+  EXPECT_EQ(modern("module.model.layers.3.attn.Wqkv.weight"), "layers.3.attn.Wqkv.weight");
+  EXPECT_EQ(modern("module.model.final_norm.weight"), "final_norm.weight");
+  EXPECT_EQ(modern("module.head.dense.weight"), "");
+  EXPECT_EQ(modern("module.decoder.weight"), "");
+  EXPECT_EQ(modern("layers.3.attn.Wqkv.weight"), "") << "outside of the encoder";
+  config.classifies = true;
+  EXPECT_EQ(modern("module.head.dense.weight"), "head.dense.weight");
+  EXPECT_EQ(modern("module.classifier.bias"), "classifier.bias");
+  EXPECT_EQ(modern("classifier.bias"), "") << "outside of what wraps both";
+  EXPECT_EQ(modern("module.decoder.weight"), "");
+}
+
 }  // namespace
 }  // namespace swizzle

@@ -16,8 +16,9 @@ from compressed_tensors.quantization import (QuantizationArgs, QuantizationConfi
                                              QuantizationStatus, apply_quantization_config)
 from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import save_file
-from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, MPNetConfig, MPNetModel,
-                          RobertaConfig, RobertaModel)
+from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, ModernBertConfig,
+                          ModernBertForSequenceClassification, ModernBertModel, MPNetConfig, MPNetModel, RobertaConfig,
+                          RobertaModel)
 
 FOLDER = pathlib.Path(__file__).parent
 HEADS, HEAD_SIZE, INNER, LAYERS, WORDS, POSITIONS = 2, 4, 12, 2, 20, 10
@@ -61,10 +62,12 @@ def draw_inputs(with_types):
 def expected(model, with_types, folder):
     inputs = draw_inputs(with_types)
     with torch.no_grad():
-        answer = model(**inputs)
-    tensors = dict(inputs, last_hidden_state=answer.last_hidden_state)
-    if 'pooler_output' in answer:
-        tensors['pooler_output'] = answer.pooler_output
+        answer = model.base_model(**inputs)
+        tensors = dict(inputs, last_hidden_state=answer.last_hidden_state)
+        if 'pooler_output' in answer:
+            tensors['pooler_output'] = answer.pooler_output
+        if model.base_model is not model:
+            tensors['logits'] = model(**inputs).logits
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / 'expected.safetensors')
 
 
@@ -126,6 +129,7 @@ def main():
     save_quantised(distil)
     mpnet = MPNetConfig(**COMMON, pad_token_id=1)
     save('mpnet', randomise(MPNetModel(mpnet)), False)
+    save_modernbert()
 
 
 def save_quantised(distil):
@@ -139,6 +143,21 @@ def save_quantised(distil):
          compression=BitmaskConfig(format='sparse-bitmask', targets=['Linear'], sparsity_structure='unstructured'))
     distilbert = randomise(DistilBertModel(distil))
     save('distilbert_int8', distilbert, False, quantisation=quantise(distilbert, at_once, None, with_types=False))
+
+
+def save_modernbert():
+    """Sequences are longer than the window of 5 tokens. One has what is left out by default."""
+    torch.manual_seed(5)
+    special = {name: 1 for name in ('pad_token_id', 'bos_token_id', 'eos_token_id', 'cls_token_id', 'sep_token_id')}
+    common = COMMON | special | {'num_hidden_layers': 4, 'local_attention': 5, 'reference_compile': False}
+    save('modernbert', randomise(ModernBertModel(ModernBertConfig(**common))), False)
+    biases = {name: True for name in ('norm_bias', 'attention_bias', 'mlp_bias', 'classifier_bias')}
+    config = ModernBertConfig(**common | biases | {'global_attn_every_n_layers': 2}, num_labels=3,
+                              global_rope_theta=100.0, local_rope_theta=None, hidden_activation='gelu_new',
+                              classifier_pooling='mean', classifier_activation='silu')
+    model = randomise(ModernBertForSequenceClassification(config))
+    config.architectures = [type(model).__name__]
+    save('modernbert_classifier', model, False)
 
 
 if __name__ == '__main__':

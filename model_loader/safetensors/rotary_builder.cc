@@ -1,0 +1,74 @@
+#include "model_loader/safetensors/rotary_builder.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace swizzle {
+
+RotaryBuilder::Angles RotaryBuilder::AddAngles(const std::string& place, int positions, float theta, int64_t size) {
+  std::vector<float> frequencies;  // in FP32, as transformers computes them
+  for (int64_t i = 0; i < size; i += 2) {
+    frequencies.push_back(1.0f / std::pow(theta, static_cast<float>(i) / static_cast<float>(size)));
+  }
+  const int by = graph_.AddConstant(place + ".frequencies", Tensor::Floats({1, size / 2, 1}, frequencies));
+  const int row = Add(place, "Unsqueeze", {positions, List(place + ".row", {0, 1})}, {}, DType::kInt64);
+  const int product = Add(place, "MatMul", {by, Add(place, "Cast", {row}, {{"to", kOnnxFloat}})});
+  const int half = Add(place, "Transpose", {product}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  const int angles = Add(place, "Concat", {half, half}, {{"axis", int64_t{-1}}});
+  const int axis = List(place + ".heads", {1});
+  const int cosines = Add(place + ".cosines", "Unsqueeze", {Add(place, "Cos", {angles}), axis});
+  const int sines = Add(place + ".sines", "Unsqueeze", {Add(place, "Sin", {angles}), axis});
+  return {cosines, sines, size};
+}
+
+int RotaryBuilder::AddRotation(const std::string& name, int x, const Angles& angles) {
+  const std::string first = name + ".first", second = name + ".second", turned = name + ".turned";
+  const int straight = Add(name, "Mul", {x, angles.cosines});
+  const int begin = List(first + ".begin", {0}), middle = List(first + ".end", {angles.size / 2});
+  const int end = List(second + ".end", {std::numeric_limits<int64_t>::max()});
+  const int axis = List(name + ".axis", {3}), step = List(name + ".step", {1});
+  const int before = Add(first, "Slice", {x, begin, middle, axis, step});
+  const int behind = Add(second, "Slice", {x, middle, end, axis, step});
+  const int both = Add(turned, "Concat", {Add(turned, "Neg", {behind}), before}, {{"axis", int64_t{-1}}});
+  return Add(name, "Add", {straight, Add(turned, "Mul", {both, angles.sines})});
+}
+
+int RotaryBuilder::AddWindow(const std::string& place, int positions, int64_t reach, int mask) {
+  const int of_keys = Add(place + ".keys", "Unsqueeze", {positions, List(place + ".row", {0})}, {}, DType::kInt64);
+  const int of_queries =
+      Add(place + ".queries", "Transpose", {of_keys}, {{"perm", std::vector<int64_t>{1, 0}}}, DType::kInt64);
+  const int distances = Add(place, "Sub", {of_keys, of_queries}, {}, DType::kInt64);
+  const int away = Add(place, "Abs", {distances}, {}, DType::kInt64);
+  const int near = Add(place, "LessOrEqual", {away, Number(place + ".reach", reach)}, {}, DType::kBool);
+  const int of_heads = Add(place, "Unsqueeze", {near, List(place + ".heads", {0, 1})}, {}, DType::kBool);
+  const int far = Add(place, "Not", {of_heads}, {}, DType::kBool);
+  return Add(place, "Where", {far, Scalar(place + ".lowest", std::numeric_limits<float>::lowest()), mask});
+}
+
+StatusOr<RotaryBuilder::PackedHeads> RotaryBuilder::AddPackedHeads(const std::string& name, const Linear& all,
+                                                                   int64_t head_size) {
+  if (all.outputs % (3 * head_size) != 0) {
+    return InvalidArgument("the tensor '", name, ".weight' has ", all.outputs,
+                           " rows, which are no queries, keys and values of whole heads of ", head_size);
+  }
+  const int target = List(name + ".heads", {0, 0, 3, all.outputs / (3 * head_size), head_size});
+  const int apart = Add(name, "Reshape", {all.value, target});
+  const int moved = Add(name, "Transpose", {apart}, {{"perm", std::vector<int64_t>{0, 3, 2, 1, 4}}});
+  const std::vector<int> parts = AddSplit(name, moved, {1, 1, 1}, 2);
+  const int axis = List(name + ".axis", {2});
+  const auto squeezed = [&](const char* what, int part) { return Add(name + what, "Squeeze", {part, axis}); };
+  return PackedHeads{squeezed(".query", parts[0]), squeezed(".key", parts[1]), squeezed(".value", parts[2])};
+}
+
+int RotaryBuilder::AddScaledAttention(const std::string& name, const PackedHeads& heads, int mask, int64_t head_size) {
+  const std::string scores = name + ".scores";
+  const int keys = Add(scores, "Transpose", {heads.key}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  const int scale = Scalar(scores + ".scale", 1.0f / std::sqrt(static_cast<float>(head_size)));
+  const int scaled = Add(scores, "Mul", {Add(scores, "MatMul", {heads.query, keys}), scale});
+  const int share = Add(scores, "Softmax", {Add(scores, "Add", {scaled, mask})}, {{"axis", int64_t{-1}}});
+  return Add(name + ".context", "MatMul", {share, heads.value});
+}
+
+}  // namespace swizzle
