@@ -35,6 +35,7 @@ constexpr auto kKinds = std::to_array<Kind>({
     {"mpnet", "MPNet", As<ReadBertConfig>},
     {"electra", "Electra", As<ReadBertConfig>},
     {"modernbert", "ModernBert", As<ReadModernBertConfig>},
+    {"nomic_bert", "NomicBert", As<ReadNomicBertConfig>},
 });
 
 const Kind* KindOfType(std::string_view type) {

@@ -11,6 +11,16 @@
 
 namespace swizzle {
 
+// Which numbers of a head angle i turns: i and half a head behind it, or 2i and 2i + 1.
+enum class RotaryOrder { kHalves, kInterleaved };
+
+// Dynamic scaling, after NTK: where sequences, with their padding, are longer than `trained`, theta grows by
+// r^(size / (size - 2)), r = factor * length / trained - (factor - 1).
+struct RotaryStretch {
+  float factor = 0.0f;  // 0: theta stays
+  int64_t trained = 0;
+};
+
 class RotaryBuilder : public EncoderBuilder {
  protected:
   using EncoderBuilder::EncoderBuilder;
@@ -20,11 +30,13 @@ class RotaryBuilder : public EncoderBuilder {
   struct Angles {
     int cosines, sines;
     int64_t size;
+    RotaryOrder order;
   };
-  // Of `positions`, INT64 [sequence]. Number i of the first half of `size` angles is position / theta^(2i / size), and
-  // the second half is as the first.
-  Angles AddAngles(const std::string& place, int positions, float theta, int64_t size);
-  // x [batch, heads, sequence, size], of which the numbers i and size/2 + i are turned by angle i.
+  // Of `positions`, INT64 [sequence]: the angles position / theta^(2i / size), i below size / 2, twice each, where the
+  // numbers are that they turn.
+  Angles AddAngles(const std::string& place, int positions, float theta, int64_t size,
+                   RotaryOrder order = RotaryOrder::kHalves, const RotaryStretch& stretch = {});
+  // x [batch, heads, sequence, size], turned.
   int AddRotation(const std::string& name, int x, const Angles& angles);
 
   // The mask with the lowest float, too, where keys are more than `reach` away: [batch, 1, sequence, sequence].
@@ -40,6 +52,12 @@ class RotaryBuilder : public EncoderBuilder {
 
   // What each query makes of the values.
   int AddScaledAttention(const std::string& name, const PackedHeads& heads, int mask, int64_t head_size);
+
+ private:
+  int AddStretched(const std::string& place, int frequencies, int positions, int64_t size,
+                   const RotaryStretch& stretch);
+  int AddTurnedHalves(const std::string& name, int x, int64_t size);
+  int AddTurnedPairs(const std::string& name, int x, int64_t size);
 };
 
 }  // namespace swizzle

@@ -97,6 +97,12 @@ std::string NameIn(const ModernBertConfig& config, std::string_view prefix, std:
   return NameAfter(WrapperOf(prefix), name, kClassifier);
 }
 
+std::string NameIn(const NomicBertConfig& config, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embeddings.", "emb_ln.", "encoder.", "pooler."};
+  std::string within = NameAfter(prefix, name, kEncoder);
+  return within.empty() && config.classifies ? ClassifierName(prefix, name) : within;
+}
+
 }  // namespace
 
 StatusOr<std::string> EncoderPrefix(const TensorMap& tensors) {

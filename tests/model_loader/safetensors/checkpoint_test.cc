@@ -87,7 +87,9 @@ const auto kPlanned = ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask
                                         "roberta", "mpnet", "distilbert", "distilbert_int8");
 INSTANTIATE_TEST_SUITE_P(Checkpoints, PlannedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest, kPlanned, NameOf);
-INSTANTIATE_TEST_SUITE_P(Rotary, ShippedCheckpointTest, ::testing::Values("modernbert", "modernbert_classifier"),
+INSTANTIATE_TEST_SUITE_P(Rotary, ShippedCheckpointTest,
+                         ::testing::Values("modernbert", "modernbert_classifier", "nomic_bert",
+                                           "nomic_bert_interleaved"),
                          NameOf);
 
 StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {
