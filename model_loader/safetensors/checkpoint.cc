@@ -16,6 +16,7 @@
 #include "model_loader/safetensors/encoder_config.h"
 #include "model_loader/safetensors/modernbert_graph.h"
 #include "model_loader/safetensors/nomic_bert_graph.h"
+#include "model_loader/safetensors/qwen_graph.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "model_loader/safetensors/tensor_names.h"
 

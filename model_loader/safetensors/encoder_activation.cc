@@ -33,8 +33,8 @@ constexpr auto kActivations = std::to_array<std::pair<std::string_view, EncoderA
 
 }  // namespace
 
-StatusOr<EncoderActivation> ReadActivation(const ConfigFields& fields, const char* name) {
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string activation, fields.Text(name, "gelu"));
+StatusOr<EncoderActivation> ReadActivation(const ConfigFields& fields, const char* name, const char* absent) {
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string activation, fields.Text(name, absent));
   std::string known;
   for (const auto& [its, value] : kActivations) {
     if (its == activation) return value;

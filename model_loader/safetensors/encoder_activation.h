@@ -23,9 +23,9 @@ enum class EncoderActivation {
   kLinear,
 };
 
-// Of the field `name`: GELU where it is left out. UNIMPLEMENTED, naming field and value, for others than transformers
-// knows, and for those that have weights of their own.
-StatusOr<EncoderActivation> ReadActivation(const ConfigFields& fields, const char* name);
+// Of the field `name`; `absent` where it is left out. UNIMPLEMENTED, naming field and value, for others than
+// transformers knows, and for those that have weights of their own.
+StatusOr<EncoderActivation> ReadActivation(const ConfigFields& fields, const char* name, const char* absent = "gelu");
 
 }  // namespace swizzle
 

@@ -121,6 +121,15 @@ StatusOr<int> EncoderBuilder::AddLayerNorm(const std::string& name, int x, int64
   return Add(name, "LayerNormalization", {x, scale, bias}, {{"axis", int64_t{-1}}, {"epsilon", norm_eps_}});
 }
 
+StatusOr<int> EncoderBuilder::AddRootMeanSquareNorm(const std::string& name, int x, int64_t size) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int scale, Constant(name + ".weight", {size}));
+  const int squares = Add(name, "Pow", {x, Scalar(name + ".two", 2.0f)});
+  const int mean = Add(name, "ReduceMean", {squares}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{1}}});
+  const int root = Add(name, "Sqrt", {Add(name, "Add", {mean, Scalar(name + ".epsilon", norm_eps_)})});
+  const int normed = Add(name, "Mul", {x, Add(name, "Reciprocal", {root})});
+  return Add(name + ".scaled", "Mul", {scale, normed});
+}
+
 // Made once for all layers that read the value.
 const EncoderBuilder::Rounded& EncoderBuilder::Round(int x) {
   const auto [found, is_new] = rounded_.try_emplace(x);

@@ -53,6 +53,9 @@ class EncoderBuilder {
   // Over the last dimension, of `size`. Without `has_bias` the bias is 0.
   StatusOr<int> AddLayerNorm(const std::string& name, int x, int64_t size, bool has_bias = true);
 
+  // Likewise by the root mean square, without a bias.
+  StatusOr<int> AddRootMeanSquareNorm(const std::string& name, int x, int64_t size);
+
   // A linear layer of x [.., in], and how many outputs it has.
   struct Linear {
     int value;

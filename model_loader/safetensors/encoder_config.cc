@@ -36,6 +36,8 @@ constexpr auto kKinds = std::to_array<Kind>({
     {"electra", "Electra", As<ReadBertConfig>},
     {"modernbert", "ModernBert", As<ReadModernBertConfig>},
     {"nomic_bert", "NomicBert", As<ReadNomicBertConfig>},
+    {"qwen2", "Qwen2", As<ReadQwenConfig>},
+    {"qwen3", "Qwen3", As<ReadQwenConfig>},
 });
 
 const Kind* KindOfType(std::string_view type) {

@@ -79,16 +79,30 @@ int RotaryBuilder::AddTurnedPairs(const std::string& name, int x, int64_t size) 
   return Add(name, "Reshape", {pairs, List(name + ".flat", {0, 0, 0, size})});
 }
 
+RotaryBuilder::Pairs RotaryBuilder::AddPairs(const std::string& place, int positions) {
+  const int keys = Add(place + ".keys", "Unsqueeze", {positions, List(place + ".row", {0})}, {}, DType::kInt64);
+  const int queries =
+      Add(place + ".queries", "Transpose", {keys}, {{"perm", std::vector<int64_t>{1, 0}}}, DType::kInt64);
+  return {keys, queries};
+}
+
+int RotaryBuilder::AddHidden(const std::string& place, int visible, int mask) {
+  const int of_heads = Add(place, "Unsqueeze", {visible, List(place + ".heads", {0, 1})}, {}, DType::kBool);
+  const int hidden = Add(place, "Not", {of_heads}, {}, DType::kBool);
+  return Add(place, "Where", {hidden, Scalar(place + ".lowest", std::numeric_limits<float>::lowest()), mask});
+}
+
 int RotaryBuilder::AddWindow(const std::string& place, int positions, int64_t reach, int mask) {
-  const int of_keys = Add(place + ".keys", "Unsqueeze", {positions, List(place + ".row", {0})}, {}, DType::kInt64);
-  const int of_queries =
-      Add(place + ".queries", "Transpose", {of_keys}, {{"perm", std::vector<int64_t>{1, 0}}}, DType::kInt64);
-  const int distances = Add(place, "Sub", {of_keys, of_queries}, {}, DType::kInt64);
+  const Pairs of = AddPairs(place, positions);
+  const int distances = Add(place, "Sub", {of.keys, of.queries}, {}, DType::kInt64);
   const int away = Add(place, "Abs", {distances}, {}, DType::kInt64);
   const int near = Add(place, "LessOrEqual", {away, Number(place + ".reach", reach)}, {}, DType::kBool);
-  const int of_heads = Add(place, "Unsqueeze", {near, List(place + ".heads", {0, 1})}, {}, DType::kBool);
-  const int far = Add(place, "Not", {of_heads}, {}, DType::kBool);
-  return Add(place, "Where", {far, Scalar(place + ".lowest", std::numeric_limits<float>::lowest()), mask});
+  return AddHidden(place, near, mask);
+}
+
+int RotaryBuilder::AddCausal(const std::string& place, int positions, int mask) {
+  const Pairs of = AddPairs(place, positions);
+  return AddHidden(place, Add(place, "LessOrEqual", {of.keys, of.queries}, {}, DType::kBool), mask);
 }
 
 StatusOr<RotaryBuilder::PackedHeads> RotaryBuilder::AddPackedHeads(const std::string& name, const Linear& all,

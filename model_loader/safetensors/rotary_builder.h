@@ -42,6 +42,9 @@ class RotaryBuilder : public EncoderBuilder {
   // The mask with the lowest float, too, where keys are more than `reach` away: [batch, 1, sequence, sequence].
   int AddWindow(const std::string& place, int positions, int64_t reach, int mask);
 
+  // Likewise where keys come after the query.
+  int AddCausal(const std::string& place, int positions, int mask);
+
   // [batch, heads, sequence, size] each.
   struct PackedHeads {
     int query, key, value;
@@ -56,6 +59,13 @@ class RotaryBuilder : public EncoderBuilder {
  private:
   int AddStretched(const std::string& place, int frequencies, int positions, int64_t size,
                    const RotaryStretch& stretch);
+  // The positions of keys, INT64 [1, sequence], and of queries, [sequence, 1].
+  struct Pairs {
+    int keys, queries;
+  };
+  Pairs AddPairs(const std::string& place, int positions);
+  // The mask with the lowest float where `visible`, BOOL [sequence, sequence], says no.
+  int AddHidden(const std::string& place, int visible, int mask);
   int AddTurnedHalves(const std::string& name, int x, int64_t size);
   int AddTurnedPairs(const std::string& name, int x, int64_t size);
 };

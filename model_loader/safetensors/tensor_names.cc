@@ -10,8 +10,9 @@
 namespace swizzle {
 namespace {
 
-// The tables of words of all families. Which are looked for first count where there are several.
-constexpr std::string_view kWords[] = {"embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight"};
+// The tables of words of all families. Where a checkpoint has several, the first of them counts.
+constexpr std::string_view kWords[] = {"embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight",
+                                       "embed_tokens.weight"};
 constexpr std::string_view kLayers = "encoder.layer.";
 constexpr std::string_view kDistilBertLayers = "transformer.layer.";
 
@@ -101,6 +102,11 @@ std::string NameIn(const NomicBertConfig& config, std::string_view prefix, std::
   constexpr std::string_view kEncoder[] = {"embeddings.", "emb_ln.", "encoder.", "pooler."};
   std::string within = NameAfter(prefix, name, kEncoder);
   return within.empty() && config.classifies ? ClassifierName(prefix, name) : within;
+}
+
+std::string NameIn(const QwenConfig& /*config*/, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embed_tokens.", "layers.", "norm."};
+  return NameAfter(prefix, name, kEncoder);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, PlannedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(Rotary, ShippedCheckpointTest,
                          ::testing::Values("modernbert", "modernbert_classifier", "nomic_bert",
-                                           "nomic_bert_interleaved"),
+                                           "nomic_bert_interleaved", "qwen2", "qwen3"),
                          NameOf);
 
 StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {

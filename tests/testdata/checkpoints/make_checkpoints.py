@@ -18,7 +18,7 @@ from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import save_file
 from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, ModernBertConfig,
                           ModernBertForSequenceClassification, ModernBertModel, MPNetConfig, MPNetModel, RobertaConfig,
-                          PretrainedConfig, RobertaModel)
+                          PretrainedConfig, Qwen2Config, Qwen2Model, Qwen3Config, Qwen3Model, RobertaModel)
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 FOLDER = pathlib.Path(__file__).parent
@@ -132,6 +132,7 @@ def main():
     save('mpnet', randomise(MPNetModel(mpnet)), False)
     save_modernbert()
     save_nomic_bert()
+    save_qwen()
 
 
 def save_quantised(distil):
@@ -251,6 +252,14 @@ def save_nomic_bert():
     config = NomicBertConfig(**common, **other, activation_function='gelu', rotary_scaling_factor=2,
                              max_trained_positions=5)
     save('nomic_bert_interleaved', randomise(NomicBert(config, pooler=True)))
+
+
+def save_qwen():
+    """Two heads of queries share one of keys and values."""
+    torch.manual_seed(7)
+    common = COMMON | {'num_key_value_heads': 1, 'use_cache': False}
+    save('qwen2', randomise(Qwen2Model(Qwen2Config(**common))), False)
+    save('qwen3', randomise(Qwen3Model(Qwen3Config(**common, head_dim=6, rope_theta=1e6))), False)
 
 
 if __name__ == '__main__':
