@@ -18,13 +18,13 @@ class ModernBertGraphBuilder : private RotaryBuilder {
     const int64_t hidden = config_.hidden_size;
     const int input_ids = Input("input_ids");
     attention_mask_ = Input("attention_mask");
+    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embeddings.tok_embeddings.weight", {-1, hidden}));
+    int x = Add("embeddings.tok_embeddings", "Gather", {words, input_ids}, {{"axis", int64_t{0}}});
+    SWIZZLE_ASSIGN_OR_RETURN(x, AddNorm("embeddings.norm", x));
     const int positions = AddRange("positions", input_ids);
     global_ = {AddMask(attention_mask_), AddAngles("angles.global", positions, config_.global_theta, HeadSize())};
     local_ = {AddWindow("window", positions, config_.reach, global_.mask),
               AddAngles("angles.local", positions, config_.local_theta, HeadSize())};
-    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embeddings.tok_embeddings.weight", {-1, hidden}));
-    int x = Add("embeddings.tok_embeddings", "Gather", {words, input_ids}, {{"axis", int64_t{0}}});
-    SWIZZLE_ASSIGN_OR_RETURN(x, AddNorm("embeddings.norm", x));
     for (size_t layer = 0; layer < config_.is_local.size(); ++layer) {
       SWIZZLE_ASSIGN_OR_RETURN(x, AddLayer(layer, x));
     }

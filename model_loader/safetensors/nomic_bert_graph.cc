@@ -17,10 +17,10 @@ class NomicBertGraphBuilder : private RotaryBuilder {
     const int64_t hidden = config_.hidden_size;
     const int input_ids = Input("input_ids");
     mask_ = AddMask(Input("attention_mask"));
+    SWIZZLE_ASSIGN_OR_RETURN(int x, AddEmbeddings(input_ids));
     const RotaryOrder order = config_.interleaved ? RotaryOrder::kInterleaved : RotaryOrder::kHalves;
     angles_ = AddAngles("angles", AddRange("positions", input_ids), config_.theta, config_.head_size(), order,
                         {config_.scaling_factor, config_.trained_positions});
-    SWIZZLE_ASSIGN_OR_RETURN(int x, AddEmbeddings(input_ids));
     for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       SWIZZLE_ASSIGN_OR_RETURN(x, AddLayer(Concat("encoder.layers.", layer), x));
     }

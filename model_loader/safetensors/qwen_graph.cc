@@ -17,12 +17,12 @@ class QwenGraphBuilder : private RotaryBuilder {
   StatusOr<Graph> Build() {
     const int64_t hidden = config_.hidden_size;
     const int input_ids = Input("input_ids");
+    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embed_tokens.weight", {-1, hidden}));
+    int x = Add("embed_tokens", "Gather", {words, input_ids}, {{"axis", int64_t{0}}});
     const int positions = AddRange("positions", input_ids);
     mask_ = AddMask(Input("attention_mask"));
     if (config_.is_causal) mask_ = AddCausal("causal", positions, mask_);
     angles_ = AddAngles("angles", positions, config_.theta, config_.head_size);
-    SWIZZLE_ASSIGN_OR_RETURN(const int words, Constant("embed_tokens.weight", {-1, hidden}));
-    int x = Add("embed_tokens", "Gather", {words, input_ids}, {{"axis", int64_t{0}}});
     for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       SWIZZLE_ASSIGN_OR_RETURN(x, AddLayer(Concat("layers.", layer), x));
     }
