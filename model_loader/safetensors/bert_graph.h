@@ -26,7 +26,7 @@ namespace swizzle {
 // than classifying sequences are left out. INVALID_ARGUMENT, naming the tensor, if one is missing, has another shape
 // than those around it demand, or is of the encoder but not read by it; UNIMPLEMENTED if its type is not supported, or
 // a layer has lost all its heads or rows.
-StatusOr<Graph> BuildBertGraph(const BertConfig& config, CheckpointWeights weights);
+StatusOr<Graph> BuildEncoderGraph(const BertConfig& config, CheckpointWeights weights);
 
 }  // namespace swizzle
 

@@ -4,15 +4,19 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "model_loader/files/read_file.h"
 #include "model_loader/graph/verify.h"
-#include "model_loader/safetensors/bert_config.h"
 #include "model_loader/safetensors/bert_graph.h"
 #include "model_loader/safetensors/checkpoint_weights.h"
 #include "model_loader/safetensors/compressed_tensors.h"
 #include "model_loader/safetensors/compression_config.h"
+#include "model_loader/safetensors/encoder_config.h"
+#include "model_loader/safetensors/modernbert_graph.h"
+#include "model_loader/safetensors/nomic_bert_graph.h"
+#include "model_loader/safetensors/qwen_graph.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "model_loader/safetensors/tensor_names.h"
 
@@ -26,28 +30,32 @@ constexpr char kSingleFile[] = "model.safetensors";
 
 // Of the tensors, which are decompressed first: what config.json may leave to them is told by their names.
 struct Encoder {
-  BertConfig config;
+  EncoderConfig config;
   std::string prefix;
 };
 
 StatusOr<Encoder> ReadEncoder(std::string_view config, const TensorMap& tensors) {
   Encoder encoder;
   SWIZZLE_ASSIGN_OR_RETURN(encoder.prefix, EncoderPrefix(tensors));
-  SWIZZLE_ASSIGN_OR_RETURN(encoder.config, ParseBertConfig(config, TypeByNames(tensors, encoder.prefix)));
+  SWIZZLE_ASSIGN_OR_RETURN(encoder.config, ParseEncoderConfig(config, TypeByNames(tensors, encoder.prefix)));
   return encoder;
 }
 
 // What can be told before any tensor is read: a model of another kind is told so at once.
 Status CheckConfig(std::string_view config) {
   SWIZZLE_RETURN_IF_ERROR(ReadCompression(config).status());
-  return ParseBertConfig(config, /*type_of_tensors=*/"bert").status();
+  return ParseEncoderConfig(config, /*type_of_tensors=*/"bert").status();
+}
+
+StatusOr<Graph> BuildGraph(const EncoderConfig& config, CheckpointWeights weights) {
+  return std::visit([&](const auto& family) { return BuildEncoderGraph(family, std::move(weights)); }, config);
 }
 
 StatusOr<Graph> MakeGraph(const Encoder& encoder, const Compression& compression, TensorMap tensors,
                           const CheckpointOptions& options) {
   SWIZZLE_ASSIGN_OR_RETURN(CheckpointWeights weights,
                            CheckpointWeights::From(encoder.config, encoder.prefix, compression, std::move(tensors)));
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildBertGraph(encoder.config, std::move(weights)));
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, BuildGraph(encoder.config, std::move(weights)));
   if (options.revise) SWIZZLE_RETURN_IF_ERROR(options.revise(graph));
   for (const Node& node : graph.nodes) {
     if (options.find_operator(node.domain, node.op) != nullptr) continue;

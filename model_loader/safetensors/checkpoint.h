@@ -17,12 +17,12 @@ namespace swizzle {
 struct CheckpointOptions {
   int64_t max_dense_bytes = int64_t{1} << 33;  // of all compressed weights together, once dense
   OperatorFinder find_operator = FindSequenceOperator;
-  GraphRevision revise = nullptr;  // null: the graph stays as bert_graph.h says
+  GraphRevision revise = nullptr;  // null: the graph stays as it was built
 };
 
-// The graph of bert_graph.h, verified (graph/verify.h). `config` is the text of config.json, to which errors in it
-// refer. Beside the errors of compression_config.h, compressed_tensors.h, checkpoint_weights.h, bert_config.h and
-// bert_graph.h: UNIMPLEMENTED, naming the node, for an operator that `find_operator` doesn't know.
+// The graph of bert_graph.h and the like, verified (graph/verify.h). `config` is the text of config.json, to which
+// errors in it refer. Beside the errors of compression_config.h, compressed_tensors.h, checkpoint_weights.h,
+// encoder_config.h and bert_graph.h: UNIMPLEMENTED, naming the node, for an operator that `find_operator` doesn't know.
 StatusOr<Graph> MakeCheckpointGraph(std::string_view config, TensorMap tensors, const CheckpointOptions& options = {});
 
 // Whether this is the path of a checkpoint: a folder, a *.safetensors file, or an index of shards. Folders that are

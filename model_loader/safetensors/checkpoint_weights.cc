@@ -8,13 +8,12 @@
 
 namespace swizzle {
 
-StatusOr<CheckpointWeights> CheckpointWeights::From(const BertConfig& config, std::string_view prefix,
+StatusOr<CheckpointWeights> CheckpointWeights::From(const EncoderConfig& config, std::string_view prefix,
                                                     const Compression& compression, TensorMap tensors) {
   CheckpointWeights weights(compression);
   while (!tensors.empty()) {
     auto node = tensors.extract(tensors.begin());
-    std::string name = CanonicalName(config.family, prefix, node.key());
-    if (name.empty() && config.classifier != BertClassifier::kNone) name = ClassifierName(prefix, node.key());
+    std::string name = TensorName(config, prefix, node.key());
     if (name.empty()) continue;
     if (!weights.tensors_.emplace(name, std::move(node.mapped())).second) {
       return InvalidArgument("the checkpoint has the tensor '", name, "' twice, under two prefixes");

@@ -1,5 +1,5 @@
-// The tensors of a checkpoint's encoder by the names of BERT, and of the classifier that config.json may have behind it
-// (tensor_names.h), each to be taken once, and real numbers or whole ones.
+// The tensors of a checkpoint's encoder, and of the classifier that config.json may have behind it, by the names that
+// their family has for them (tensor_names.h), each to be taken once, and real numbers or whole ones.
 //
 // A weight of whole numbers, as the formats int-quantized and naive-quantized have it, is `P.weight` INT8 [out, in] and
 //   P.weight_scale        FP32, FP16 or BF16: one, or one a row, [out, 1]
@@ -15,8 +15,8 @@
 
 #include "kernels/base/status.h"
 #include "model_loader/graph/graph.h"
-#include "model_loader/safetensors/bert_config.h"
 #include "model_loader/safetensors/compression_config.h"
+#include "model_loader/safetensors/encoder_config.h"
 #include "model_loader/safetensors/safetensors_file.h"
 
 namespace swizzle {
@@ -37,7 +37,7 @@ struct LinearWeight {
 class CheckpointWeights {
  public:
   // `prefix`: of the encoder's tensors (tensor_names.h). INVALID_ARGUMENT if a tensor is there with it and without.
-  static StatusOr<CheckpointWeights> From(const BertConfig& config, std::string_view prefix,
+  static StatusOr<CheckpointWeights> From(const EncoderConfig& config, std::string_view prefix,
                                           const Compression& compression, TensorMap tensors);
 
   bool Has(const std::string& name) const { return tensors_.contains(name); }

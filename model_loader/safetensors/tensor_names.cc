@@ -5,11 +5,14 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 namespace swizzle {
 namespace {
 
-constexpr std::string_view kWords = "embeddings.word_embeddings.weight";
+// The tables of words of all families. Where a checkpoint has several, the first of them counts.
+constexpr std::string_view kWords[] = {"embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight",
+                                       "embed_tokens.weight"};
 constexpr std::string_view kLayers = "encoder.layer.";
 constexpr std::string_view kDistilBertLayers = "transformer.layer.";
 
@@ -51,13 +54,18 @@ void ReplaceEnding(std::string& name, std::string_view from, std::string_view to
   if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
 }
 
-}  // namespace
+// What wraps both an encoder and its head: "module." of "module.bert.".
+std::string_view WrapperOf(std::string_view prefix) {
+  if (prefix.ends_with('.')) prefix.remove_suffix(1);
+  return prefix.substr(0, prefix.rfind('.') + 1);
+}
 
-StatusOr<std::string> EncoderPrefix(const TensorMap& tensors) {
+// What stands before this name, if it is there.
+StatusOr<std::optional<std::string>> PrefixOf(std::string_view words, const TensorMap& tensors) {
   std::optional<std::string> prefix;
   for (const auto& [name, tensor] : tensors) {
-    if (!name.ends_with(kWords)) continue;
-    std::string found = name.substr(0, name.size() - kWords.size());
+    if (!name.ends_with(words)) continue;
+    std::string found = name.substr(0, name.size() - words.size());
     if (!found.empty() && found.back() != '.') continue;
     if (prefix) {
       return InvalidArgument("the checkpoint has two encoders, of which the tensors begin with '", *prefix, "' and '",
@@ -65,7 +73,50 @@ StatusOr<std::string> EncoderPrefix(const TensorMap& tensors) {
     }
     prefix = std::move(found);
   }
-  return prefix.value_or("");
+  return prefix;
+}
+
+std::string NameIn(const BertConfig& config, std::string_view prefix, std::string_view name) {
+  std::string canonical = CanonicalName(config.family, prefix, name);
+  if (!canonical.empty() || config.classifier == BertClassifier::kNone) return canonical;
+  return ClassifierName(prefix, name);
+}
+
+// What of `name` follows `prefix`, if one of the parts begins it.
+std::string NameAfter(std::string_view prefix, std::string_view name, std::span<const std::string_view> parts) {
+  if (!name.starts_with(prefix)) return "";
+  name.remove_prefix(prefix.size());
+  const bool is_its = std::ranges::any_of(parts, [&](std::string_view part) { return name.starts_with(part); });
+  return is_its ? std::string(name) : "";
+}
+
+std::string NameIn(const ModernBertConfig& config, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embeddings.", "layers.", "final_norm."};
+  constexpr std::string_view kClassifier[] = {"head.", "classifier."};
+  std::string within = NameAfter(prefix, name, kEncoder);
+  if (!within.empty() || !config.classifies) return within;
+  return NameAfter(WrapperOf(prefix), name, kClassifier);
+}
+
+std::string NameIn(const NomicBertConfig& config, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embeddings.", "emb_ln.", "encoder.", "pooler."};
+  std::string within = NameAfter(prefix, name, kEncoder);
+  return within.empty() && config.classifies ? ClassifierName(prefix, name) : within;
+}
+
+std::string NameIn(const QwenConfig& /*config*/, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embed_tokens.", "layers.", "norm."};
+  return NameAfter(prefix, name, kEncoder);
+}
+
+}  // namespace
+
+StatusOr<std::string> EncoderPrefix(const TensorMap& tensors) {
+  for (const std::string_view words : kWords) {
+    SWIZZLE_ASSIGN_OR_RETURN(const auto prefix, PrefixOf(words, tensors));
+    if (prefix) return *prefix;
+  }
+  return "";
 }
 
 std::string TypeByNames(const TensorMap& tensors, std::string_view prefix) {
@@ -97,12 +148,12 @@ std::string CanonicalName(BertFamily family, std::string_view prefix, std::strin
 }
 
 std::string ClassifierName(std::string_view prefix, std::string_view name) {
-  if (prefix.ends_with('.')) prefix.remove_suffix(1);
-  const std::string_view wrapper = prefix.substr(0, prefix.rfind('.') + 1);  // "module." of "module.bert"
-  if (!name.starts_with(wrapper)) return "";
-  name.remove_prefix(wrapper.size());
-  const bool is_its = name.starts_with("classifier.") || name.starts_with("pre_classifier.");
-  return is_its ? std::string(name) : "";
+  constexpr std::string_view kParts[] = {"classifier.", "pre_classifier."};
+  return NameAfter(WrapperOf(prefix), name, kParts);
+}
+
+std::string TensorName(const EncoderConfig& config, std::string_view prefix, std::string_view name) {
+  return std::visit([&](const auto& family) { return NameIn(family, prefix, name); }, config);
 }
 
 }  // namespace swizzle

@@ -1,4 +1,4 @@
-// How checkpoints of BERT's kin call the encoder's tensors. Free functions, thread-safe.
+// How checkpoints call the encoder's tensors. Free functions, thread-safe.
 //
 // Whatever wraps an encoder puts a prefix before all of its names: "bert." in models for tasks, "module." where several
 // GPUs trained it, "0.auto_model." in Sentence Transformers. None of them are listed here: the prefix is what stands
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "kernels/base/status.h"
-#include "model_loader/safetensors/bert_config.h"
+#include "model_loader/safetensors/encoder_config.h"
 #include "model_loader/safetensors/safetensors_file.h"
 
 namespace swizzle {
@@ -28,6 +28,10 @@ std::string TypeByNames(const TensorMap& tensors, std::string_view prefix);
 //
 // Takes off `prefix`, and translates DistilBERT's and MPNet's names and the old ones of LayerNorm (gamma, beta).
 std::string CanonicalName(BertFamily family, std::string_view prefix, std::string_view name);
+
+// One weight of the encoder, or of the classifier that the configuration has behind it, by the name that its family's
+// graph has for it; empty for other tensors.
+std::string TensorName(const EncoderConfig& config, std::string_view prefix, std::string_view name);
 
 // One weight of a classifier beside the encoder, without what wraps both: "classifier.out_proj.weight" or
 // "pre_classifier.bias". Empty for other tensors.

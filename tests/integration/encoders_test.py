@@ -92,6 +92,8 @@ def test_sparse_transformer_of_vectors(tmp_path):
 
 CHECKPOINTS = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints'
 ALL_CHECKPOINTS = sorted(path.parent for path in CHECKPOINTS.glob('*/config.json'))
+# Plans do not take positions that rotate queries and keys. Regions compute what stands at padding, too.
+IN_REGIONS = {'modernbert', 'modernbert_classifier', 'nomic_bert', 'nomic_bert_interleaved', 'qwen2', 'qwen3'}
 IN_BYTES = [folder for folder in ALL_CHECKPOINTS if folder.name.startswith('bert_int8')]  # quantised_encoders_test.py
 
 
@@ -112,6 +114,7 @@ def test_checkpoint(folder, tmp_path):
     inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
     outputs = {name: array for name, array in tensors.items() if array.dtype != numpy.int64}
     actual, said = run_model(folder, inputs, tmp_path)
-    assert 'interpreter' not in said
+    in_regions = folder.name in IN_REGIONS
+    assert ('interpreter' in said) == in_regions
     assert outputs and inputs
-    assert_close(actual, outputs, inputs.get('attention_mask'))
+    assert_close(actual, outputs, None if in_regions else inputs.get('attention_mask'))

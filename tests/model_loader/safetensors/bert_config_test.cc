@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "model_loader/safetensors/encoder_config.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
@@ -16,6 +17,11 @@ constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 using Fields = std::map<std::string, std::string>;  // name -> JSON; empty: left out
+
+StatusOr<BertConfig> ParseBertConfig(std::string_view config, std::string_view type_of_tensors = "") {
+  SWIZZLE_ASSIGN_OR_RETURN(const EncoderConfig encoder, ParseEncoderConfig(config, type_of_tensors));
+  return std::get<BertConfig>(encoder);
+}
 
 // BERT-base, with these fields changed.
 StatusOr<BertConfig> Parse(const Fields& changes) {
@@ -42,7 +48,7 @@ TEST(BertConfig, ReadsBert) {
   EXPECT_EQ(config->num_attention_heads, 12);
   EXPECT_EQ(config->head_size(), 64);
   EXPECT_EQ(config->num_hidden_layers, 12);
-  EXPECT_EQ(config->activation, BertActivation::kGelu);
+  EXPECT_EQ(config->activation, EncoderActivation::kGelu);
   EXPECT_EQ(config->layer_norm_eps, 1e-12f);
   EXPECT_EQ(config->max_position_embeddings, 512);
 }
@@ -53,14 +59,14 @@ TEST(BertConfig, ReadsItsRelatives) {
     ASSERT_THAT(config, IsOk());
     EXPECT_EQ(config->family, BertFamily::kRoberta);
     EXPECT_EQ(config->pad_token_id, 1);
-    EXPECT_EQ(config->activation, BertActivation::kGeluTanh);
+    EXPECT_EQ(config->activation, EncoderActivation::kGeluTanh);
   }
   const auto distil = ParseBertConfig(R"({"model_type":"distilbert","dim":768,"n_heads":12,"n_layers":6,)"
                                       R"("hidden_dim":3072,"activation":"relu","max_position_embeddings":512})");
   ASSERT_THAT(distil, IsOk());
   EXPECT_EQ(distil->family, BertFamily::kDistilBert);
   EXPECT_EQ(distil->num_hidden_layers, 6);
-  EXPECT_EQ(distil->activation, BertActivation::kRelu);
+  EXPECT_EQ(distil->activation, EncoderActivation::kRelu);
   EXPECT_EQ(distil->layer_norm_eps, 1e-12f);
 }
 
@@ -83,7 +89,7 @@ TEST(BertConfig, WhatIsLeftOutIsAsInTransformers) {
     EXPECT_EQ(config->embedding_size, expected.embedding) << expected.type;
     EXPECT_EQ(config->max_position_embeddings, 512) << expected.type;
     EXPECT_EQ(config->layer_norm_eps, 1e-12f) << expected.type;
-    EXPECT_EQ(config->activation, BertActivation::kGelu) << expected.type;
+    EXPECT_EQ(config->activation, EncoderActivation::kGelu) << expected.type;
   }
 }
 
@@ -128,7 +134,7 @@ TEST(BertConfig, DistilBertKnowsTheNamesOfBertsFields) {
   EXPECT_EQ(config->hidden_size, 64);
   EXPECT_EQ(config->num_attention_heads, 4);
   EXPECT_EQ(config->num_hidden_layers, 3);
-  EXPECT_EQ(config->activation, BertActivation::kRelu);
+  EXPECT_EQ(config->activation, EncoderActivation::kRelu);
 }
 
 TEST(BertConfig, RefusesWhatIsWrongByItsName) {

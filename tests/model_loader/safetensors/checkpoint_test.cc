@@ -9,12 +9,12 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "model_loader/graph/operator_table.h"
 #include "model_loader/interpreter/run/load.h"
 #include "model_loader/load/loader.h"
 #include "model_loader/safetensors/sharded_checkpoint.h"
 #include "tests/support/safetensors_builder.h"
+#include "tests/support/shipped_checkpoint.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,88 +22,36 @@ namespace swizzle {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ConfigOf;
+using testing::ExpectAsExpected;
+using testing::ExpectedOf;
 using testing::FormatSafetensors;
 using testing::IsError;
 using testing::IsOk;
+using testing::Shipped;
+using testing::TensorsOf;
 using testing::WriteBytes;
 
 constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 const CheckpointOptions kAnyOperator = {.find_operator = FindInterpretedOperator};
 
-fs::path Shipped(const std::string& name) { return fs::path(SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints") / name; }
-
-std::string ConfigOf(const std::string& name) {
-  const auto bytes = ReadFile(Shipped(name) / "config.json", 1 << 20);
-  SWIZZLE_CHECK(bytes.ok());
-  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
-}
-
-TensorMap TensorsOf(const std::string& name) {
-  auto tensors = ReadTensors(Shipped(name) / "model.safetensors");
-  SWIZZLE_CHECK(tensors.ok());
-  return *std::move(tensors);
-}
-
-// What a program makes of the inputs among `expected`, by name.
-StatusOr<TensorMap> Run(const interpreter::Program& program, const TensorMap& expected) {
-  std::vector<TensorView> inputs;
-  for (const interpreter::Port& port : program.inputs()) {
-    const Tensor& tensor = expected.at(port.name);
-    inputs.push_back({tensor.dtype, tensor.shape, tensor.bytes});
-  }
-  const std::unique_ptr<Backend> backend = NewCpuBackend();
-  SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend->NewStream(1));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::vector<interpreter::Array> outputs, program.Run(inputs, *stream));
-  TensorMap result;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto bytes = outputs[i].AsBytes();
-    result[program.outputs()[i].name] = {outputs[i].dtype, outputs[i].shape, {bytes.begin(), bytes.end()}};
-  }
-  return result;
-}
-
-double LargestDifference(const Tensor& a, const Tensor& b) {
-  double difference = 0, magnitude = 0;
-  for (size_t i = 0; i < a.floats().size(); ++i) {
-    difference = std::max(difference, std::abs(double{a.floats()[i]} - b.floats()[i]));
-    magnitude = std::max(magnitude, std::abs(double{b.floats()[i]}));
-  }
-  return difference / magnitude;
-}
-
 // How far the interpreter may be off. Where tokens have scales of their own, it has one for all (bert_graph.h).
 double ToleranceOf(std::string_view name) { return name == "bert_int8_bitmask" ? 0.05 : 1e-5; }
 
-void ExpectAsExpected(const interpreter::Program& program, const TensorMap& expected, double tolerance) {
-  const auto outputs = Run(program, expected);
-  ASSERT_THAT(outputs, IsOk());
-  EXPECT_EQ(outputs->size() + program.inputs().size(), expected.size());
-  for (const auto& [name, output] : *outputs) {
-    ASSERT_TRUE(expected.contains(name)) << name;
-    ASSERT_EQ(output.shape, expected.at(name).shape) << name;
-    EXPECT_LT(LargestDifference(output, expected.at(name)), tolerance) << name;
-  }
-}
-
 // What transformers and compressed-tensors wrote answers as transformers answers.
-class ShippedCheckpointTest : public ::testing::TestWithParam<const char*> {
- protected:
-  static TensorMap Expected() {
-    auto tensors = ReadTensors(Shipped(GetParam()) / "expected.safetensors");
-    SWIZZLE_CHECK(tensors.ok());
-    return *std::move(tensors);
-  }
-};
+class ShippedCheckpointTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ShippedCheckpointTest, AnswersAsItsAuthorsModel) {
   const auto program = interpreter::ReadProgram(Shipped(GetParam()));
   ASSERT_THAT(program, IsOk());
-  ExpectAsExpected(**program, Expected(), ToleranceOf(GetParam()));
+  ExpectAsExpected(**program, ExpectedOf(GetParam()), ToleranceOf(GetParam()));
 }
 
-// What the plan computes, tests/integration/encoders_test.py compares.
-TEST_P(ShippedCheckpointTest, IsPlannedWhole) {
+// Those that run as one plan. What it computes, tests/integration/encoders_test.py compares.
+class PlannedCheckpointTest : public ShippedCheckpointTest {};
+
+TEST_P(PlannedCheckpointTest, IsPlannedWhole) {
   const auto runnable = LoadRunnableModel(Shipped(GetParam()));
   ASSERT_THAT(runnable, IsOk());
   const auto* planned = std::get_if<LoadedModel>(&*runnable);
@@ -130,14 +78,19 @@ TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
   std::ofstream(folder / "config.json") << ConfigOf(GetParam());
   const auto program = interpreter::ReadProgram(folder.path());
   ASSERT_THAT(program, IsOk());
-  ExpectAsExpected(**program, Expected(), ToleranceOf(GetParam()));
+  ExpectAsExpected(**program, ExpectedOf(GetParam()), ToleranceOf(GetParam()));
   EXPECT_THAT(interpreter::ReadProgram(folder / "model.safetensors.index.json"), IsOk());
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest,
-                         ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask",
-                                           "roberta", "mpnet", "distilbert", "distilbert_int8"),
-                         [](const auto& name) { return std::string(name.param); });
+const auto NameOf = [](const auto& name) { return std::string(name.param); };
+const auto kPlanned = ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask",
+                                        "roberta", "mpnet", "distilbert", "distilbert_int8");
+INSTANTIATE_TEST_SUITE_P(Checkpoints, PlannedCheckpointTest, kPlanned, NameOf);
+INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest, kPlanned, NameOf);
+INSTANTIATE_TEST_SUITE_P(Rotary, ShippedCheckpointTest,
+                         ::testing::Values("modernbert", "modernbert_classifier", "nomic_bert",
+                                           "nomic_bert_interleaved", "qwen2", "qwen3"),
+                         NameOf);
 
 StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {
   return MakeCheckpointGraph(config, tensors, kAnyOperator);
@@ -271,7 +224,7 @@ TEST(Checkpoint, EveryActivationRuns) {
   };
   const std::string inner = "encoder.layer.0.intermediate.dense/Add_output";
   const std::string outer = "encoder.layer.0.output.dense/MatMul_output";
-  TensorMap expected = *ReadTensors(Shipped("bert") / "expected.safetensors");
+  const TensorMap expected = ExpectedOf("bert");
   TensorMap tensors = TensorsOf("bert");
   // The second layer of the perceptron adds up what the activations are.
   const std::string weight = "encoder.layer.0.output.dense.weight";
@@ -287,7 +240,7 @@ TEST(Checkpoint, EveryActivationRuns) {
     ASSERT_EQ(graph->outputs.size(), 2u);
     const auto program = interpreter::Program::Make(*std::move(graph));
     ASSERT_THAT(program, IsOk()) << name;
-    const auto outputs = swizzle::Run(**program, expected);
+    const auto outputs = testing::Run(**program, expected);
     ASSERT_THAT(outputs, IsOk()) << name;
     const auto before = outputs->at(inner).floats(), after = outputs->at(outer).floats();
     const size_t width = before.size() * 8 / after.size();

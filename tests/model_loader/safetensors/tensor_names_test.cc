@@ -91,5 +91,35 @@ TEST(TensorNames, ClassifiersStandBesideTheEncoder) {
   EXPECT_EQ(ClassifierName("bert.", "cls.predictions.bias"), "");
 }
 
+TEST(TensorNames, OtherFamiliesKeepTheirs) {
+  EXPECT_EQ(*EncoderPrefix(Named({"module.model.embeddings.tok_embeddings.weight"})), "module.model.");
+  ModernBertConfig config;
+  const auto modern = [&](const char* name) { return TensorName(config, "module.model.", name); };
+  EXPECT_EQ(modern("module.model.layers.3.attn.Wqkv.weight"), "layers.3.attn.Wqkv.weight");
+  EXPECT_EQ(modern("module.model.final_norm.weight"), "final_norm.weight");
+  EXPECT_EQ(modern("module.head.dense.weight"), "");
+  EXPECT_EQ(modern("module.decoder.weight"), "");
+  EXPECT_EQ(modern("layers.3.attn.Wqkv.weight"), "") << "outside of the encoder";
+  config.classifies = true;
+  EXPECT_EQ(modern("module.head.dense.weight"), "head.dense.weight");
+  EXPECT_EQ(modern("module.classifier.bias"), "classifier.bias");
+  EXPECT_EQ(modern("classifier.bias"), "") << "outside of what wraps both";
+  EXPECT_EQ(modern("module.decoder.weight"), "");
+  const auto nomic = [](const char* name) { return TensorName(NomicBertConfig(), "bert.", name); };
+  EXPECT_EQ(nomic("bert.emb_ln.weight"), "emb_ln.weight");
+  EXPECT_EQ(nomic("bert.encoder.layers.0.mlp.fc11.weight"), "encoder.layers.0.mlp.fc11.weight");
+  EXPECT_EQ(nomic("classifier.weight"), "");
+  EXPECT_EQ(nomic("cls.predictions.decoder.weight"), "");
+  EXPECT_EQ(*EncoderPrefix(Named({"model.embed_tokens.weight", "lm_head.weight"})), "model.");
+  const auto qwen = [](const char* name) { return TensorName(QwenConfig(), "model.", name); };
+  EXPECT_EQ(qwen("model.layers.0.self_attn.q_norm.weight"), "layers.0.self_attn.q_norm.weight");
+  EXPECT_EQ(qwen("model.norm.weight"), "norm.weight");
+  EXPECT_EQ(qwen("lm_head.weight"), "");
+}
+
+TEST(TensorNames, TheFirstFamilysTableOfWordsCounts) {
+  EXPECT_EQ(*EncoderPrefix(Named({"bert.embeddings.word_embeddings.weight", "decoder.embed_tokens.weight"})), "bert.");
+}
+
 }  // namespace
 }  // namespace swizzle
