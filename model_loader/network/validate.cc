@@ -59,6 +59,7 @@ class Validator {
       SWIZZLE_RETURN_IF_ERROR(Annotate(CheckLayer(layer), Concat("layer ", i, " ('", layer.name, "')")));
     }
     SWIZZLE_RETURN_IF_ERROR(CheckAllUsed());
+    SWIZZLE_RETURN_IF_ERROR(CheckLength());
     return CheckOutputPorts();
   }
 
@@ -129,6 +130,14 @@ class Validator {
     }
     if (std::isnan(sequences.masked_bias)) return InvalidArgument("its bias of masked keys is not a number");
     return {};
+  }
+
+  // Whether sequences of a fixed length have rows of all tables by position. REQUIRES: the layers are valid.
+  Status CheckLength() const {
+    if (!network_.sequences || network_.sequences->counted != -1) return {};
+    const int64_t length = network_.sequences->length, limit = network_.LookupLimit(-1);
+    if (limit == 0 || length <= limit) return {};
+    return InvalidArgument("its sequences have ", length, " tokens, its tables rows for ", limit, " positions");
   }
 
   Status CheckInputPorts() {

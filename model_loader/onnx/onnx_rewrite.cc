@@ -241,7 +241,7 @@ bool IsQuantisedOnnx(std::span<const std::byte> model) {
 }
 
 StatusOr<DetachedModel> DetachInitializers(const OnnxSource& model, int64_t least_bytes, const ReadOptions& options) {
-  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, ParseModel(model));
+  SWIZZLE_ASSIGN_OR_RETURN(onnx::ModelProto proto, ParseModel(model, options.max_model_bytes));
   TakeConstants(*proto.mutable_graph(), /*least_rank=*/2);
   DetachedModel detached;
   const WeightUses uses(proto.graph());

@@ -9,10 +9,13 @@ constexpr char kParameters[] = "rope_parameters", kScaling[] = "rope_scaling", k
 
 // Of rope_parameters or rope_scaling, which may be missing.
 Status RefuseScaling(const ConfigFields& fields, const char* name, const ConfigFields& parameters) {
-  const char* const type_field = parameters.Has("rope_type") ? "rope_type" : "type";
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string type, parameters.Text(type_field, "default"));
-  if (type == "default") return {};
-  return Unimplemented("its ", name, " is ", fields.ShownOf(name), "; only the ", type_field, " default is supported");
+  for (const char* const type_field : {"rope_type", "type"}) {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string type, parameters.Text(type_field, "default"));
+    if (type == "default") continue;
+    return Unimplemented("its ", name, " is ", fields.ShownOf(name), "; only the ", type_field,
+                         " default is supported");
+  }
+  return {};
 }
 
 }  // namespace

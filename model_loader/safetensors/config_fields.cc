@@ -28,9 +28,10 @@ StatusOr<float> ConfigFields::Epsilon(const char* name, float absent) const {
 
 StatusOr<float> ConfigFields::Positive(const char* name, float absent) const {
   if (!Has(name)) return absent;
-  const float value = json_[name].is_number() ? static_cast<float>(json_[name].get<double>()) : -1.0f;
-  if (value > 0.0f && std::isfinite(value)) return value;
-  return InvalidArgument("its ", name, " is ", Shown(json_[name]), "; it must be a number above 0");
+  constexpr double kLeast = 1e-6, kMost = 1e12;
+  const double value = json_[name].is_number() ? json_[name].get<double>() : -1.0;
+  if (value >= kLeast && value <= kMost) return static_cast<float>(value);
+  return InvalidArgument("its ", name, " is ", Shown(json_[name]), "; it must be a number above 0, from 1e-6 to 1e12");
 }
 
 StatusOr<bool> ConfigFields::Flag(const char* name, bool absent) const {

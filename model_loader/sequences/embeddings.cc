@@ -56,7 +56,13 @@ StatusOr<Form> EmbeddingOf(Context& context, size_t table, const Form& ids) {
   }
   if (offset < 0 || offset + first >= rows)
     return context.Refuse("its positions begin at ", offset + first, ", its table has ", rows, " rows");
-  if (!std::holds_alternative<TokenCounts>(ids)) context.facts().ReadPositions();
+  const Whole length = SizeOf(context.LengthAxis());
+  if (!std::holds_alternative<TokenCounts>(ids)) {
+    if (length.IsNumber() && length.factor > rows - offset) {
+      return context.Refuse("its table has ", rows - offset, " rows for sequences of ", length.factor, " tokens");
+    }
+    context.facts().ReadPositions();
+  }
   return Tokens{
       context.out().Embedding(kNoValue, Tensor::Floats(shape, given.second), offset), {}, view_of(std::move(view))};
 }

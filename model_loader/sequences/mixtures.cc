@@ -33,7 +33,7 @@ StatusOr<Mixture> AsMixture(Context& context, const Form& form) {
   if (!tokens.samples.empty()) {
     const auto function = Recognised(tokens.samples);
     const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
-    if (linear != nullptr && linear->shift == 0.0f) {
+    if (linear != nullptr && linear->shift == 0.0f && linear->scale != 0.0f) {
       factor = linear->scale;
     } else {
       SWIZZLE_ASSIGN_OR_RETURN(tokens, Materialised(context, tokens));
@@ -97,6 +97,8 @@ StatusOr<Form> Mixed(Context& context) {
     const double factor = op == "Mul" ? *number : 1.0 / *number;
     if (!std::isfinite(factor) || factor == 0.0) return context.Refuse("it multiplies by ", factor);
     SWIZZLE_ASSIGN_OR_RETURN(const Mixture mixture, AsMixture(context, context.Input(1 - i)));
+    const auto view = Expanded(mixture.view, context.InputAs<Known>(i)->shape);
+    if (!view || view->shape() != mixture.view.shape()) return context.Refuse("it repeats an activation");
     return Scaled(mixture, factor);
   }
   if (op == "Mul") {

@@ -26,6 +26,10 @@ Normalisation NormOf(float epsilon, bool centred, int64_t groups) {
 // A number for each channel of one group, for all groups.
 StatusOr<std::vector<float>> OfGroups(Context& context, size_t input, int64_t channels, int64_t groups,
                                       const char* what) {
+  const auto* known = context.InputAs<Known>(input);
+  const bool of_last = known != nullptr && (known->IsUniform() ||
+                                            (!known->shape.empty() && known->shape.back() == Whole{channels / groups}));
+  if (groups > 1 && !of_last) return context.Refuse("its ", what, " is not one number for each channel of a head");
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<float> own, FloatsOf(context, input, channels / groups, what));
   std::vector<float> all;
   for (int64_t group = 0; group < groups; ++group) all.insert(all.end(), own.begin(), own.end());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/base/integers.h"
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/slice_arguments.h"
@@ -96,8 +95,8 @@ StatusOr<Form> EveryOf(Context& context, Form form, int64_t axis, int64_t step) 
     return context.Refuse("its steps are not 1, and not of channels");
   }
   Axis channels = view->dims[axis][0];
-  channels.stride *= step;
-  channels.size.factor = CeilDiv(channels.size.factor, step);
+  channels.size.factor = (channels.size.factor - 1) / step + 1;
+  if (channels.size.factor > 1) channels.stride *= step;
   view->dims[axis] = AsDimension(channels);
   return form;
 }

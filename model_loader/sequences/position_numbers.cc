@@ -66,7 +66,8 @@ StatusOr<PositionNumbers> OfEmbedding(Context& context, const Tokens& tokens) {
 }
 
 StatusOr<PositionNumbers> OfPositions(Context& context, const Positions& positions) {
-  const bool plain = positions.has_values && !positions.is_pair && positions.per_sequence == Whole{0};
+  const bool plain =
+      IsFloating(positions.dtype) && positions.has_values && !positions.is_pair && positions.per_sequence == Whole{0};
   if (!plain || std::abs(positions.offset) > kNearDistance) return context.Refuse("its positions are not its tokens'");
   const PositionColumn column{.start = static_cast<float>(positions.offset),
                               .slope = static_cast<float>(positions.per_position)};
@@ -201,7 +202,8 @@ StatusOr<Form> CombinePositionNumbers(Context& context) {
   if (op == "Neg") factor = -1.0;
   if (op == "Div" && inputs == 2) factor = 1.0 / NumberOf(context, 1).value_or(0.0);
   if (!std::isfinite(factor) || factor == 0.0) return context.Refuse("it makes something else of such numbers");
-  return ProductOf(context, numbers, Of({{.factor = factor, .start = 1.0f}}, View()));
+  const View view = op == "Div" ? RepeatedView(context.InputAs<Known>(1)->shape) : View();
+  return ProductOf(context, numbers, Of({{.factor = factor, .start = 1.0f}}, view));
 }
 
 StatusOr<Form> ConcatPositionNumbers(Context& context, size_t axis) {

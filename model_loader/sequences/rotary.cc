@@ -12,6 +12,8 @@
 namespace swizzle::sequences {
 namespace {
 
+constexpr int64_t kMostNumbers = int64_t{1} << 26;  // of a table
+
 using Term = Mixture::Term;
 using Sums = Mixture::Sums;
 
@@ -149,8 +151,10 @@ std::optional<View> FromNeighbours(View view, const Rotation& rotation) {
 std::optional<View> TurnedView(const View& view, const std::vector<Pair>& pairs, const Rotation& rotation) {
   const std::vector<int64_t> order = OrderOfHead(pairs, rotation);
   if (std::ranges::is_sorted(order)) return view;
-  const bool are_neighbours = 2 * rotation.pairs == rotation.size && order[0] == 0 &&
-                              (rotation.pairs == 1 || order[1] == 2) && order[static_cast<size_t>(rotation.pairs)] == 1;
+  bool are_neighbours = 2 * rotation.pairs == rotation.size;
+  for (int64_t i = 0; i < rotation.size && are_neighbours; ++i) {
+    are_neighbours = order[static_cast<size_t>(i)] == 2 * (i % rotation.pairs) + i / rotation.pairs;
+  }
   return are_neighbours ? FromNeighbours(view, rotation) : std::nullopt;
 }
 
@@ -159,7 +163,12 @@ StatusOr<Tensor> TableOf(Context& context, const PositionColumns& columns) {
   const Whole length = SizeOf(context.LengthAxis());
   int64_t rows = length.IsNumber() ? length.factor : kMostComputedPositions;
   for (const PositionColumn& column : columns) rows = std::min(rows, PositionsOf(column).value_or(rows));
-  if (rows < 1) return context.Refuse("its table has no rows left");
+  if (rows < 1 || (length.IsNumber() && rows < length.factor)) {
+    return context.Refuse("its table has ", rows, " rows for sequences of ", Text({length}), " tokens");
+  }
+  if (rows > kMostNumbers / static_cast<int64_t>(columns.size())) {
+    return context.Refuse("its table of ", rows, " positions would have too many numbers");
+  }
   std::vector<float> numbers;
   numbers.reserve(static_cast<size_t>(rows) * columns.size());
   for (int64_t position = 0; position < rows; ++position) {
@@ -183,12 +192,29 @@ StatusOr<int> TableConstant(Context& context, const std::vector<Pair>& pairs, co
   return constant;
 }
 
+// Channels in their order, each times a number by position: no rotary embedding, but a product; nothing for any other.
+std::optional<StatusOr<Tokens>> ProductOf(Context& context, int value, const Sums& sums, const View& view) {
+  PositionNumbers numbers{nullptr, view};
+  PositionColumns columns;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const bool is_one = sums[i].size() == 1 && sums[i][0].by && sums[i][0].channel == static_cast<int64_t>(i);
+    if (!is_one || context.out().Channels(value) != static_cast<int64_t>(sums.size())) return std::nullopt;
+    columns.push_back(ColumnOf(sums[i][0], 1.0));
+  }
+  numbers.columns = std::make_shared<const PositionColumns>(std::move(columns));
+  StatusOr<Tokens> factors = EmbeddedOf(context, numbers);
+  if (factors.ok()) factors->value = context.out().Multiply(value, factors->value);
+  return factors;
+}
+
 }  // namespace
 
 StatusOr<Tokens> RotatedOf(Context& context, const Mixture& mixture) {
   const OrderedChannels ordered = InOrder(mixture.view);
   Sums sums;
   for (const int64_t channel : ordered.channels) sums.push_back((*mixture.sums)[static_cast<size_t>(channel)]);
+  if (sums.empty()) return Unimplemented("a rotary embedding has no channels");
+  if (auto product = ProductOf(context, mixture.value, sums, ordered.view)) return *std::move(product);
   const auto kept = std::ranges::find_if(sums, IsKept);
   const double scale = kept == sums.end() ? std::abs(sums[0][0].factor) : (*kept)[0].factor;
   const auto pairs = PairsOf(sums, scale);

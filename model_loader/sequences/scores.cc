@@ -23,7 +23,11 @@ bool AlikeInHeads(const View& a, const View& b) {
     });
   };
   const auto same = [](const Axis& x, const Axis& y) { return x.kind == y.kind && x.size == y.size; };
-  if (a.rank() != b.rank()) return false;
+  constexpr int64_t kMostHeads = int64_t{1} << 16;
+  const auto is_too_many = [](const Axis& axis) {
+    return axis.kind == AxisKind::kRepeat && axis.size.IsNumber() && axis.size.factor > kMostHeads;
+  };
+  if (a.rank() != b.rank() || std::ranges::any_of(a.AllAxes(), is_too_many)) return false;
   for (size_t i = 0; i + 2 < a.rank(); ++i) {
     const Axes &left = a.dims[i], &right = b.dims[i];
     if (is_of_heads(left) && is_of_heads(right) ? SizeOf(left) != SizeOf(right)

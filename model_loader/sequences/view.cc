@@ -187,6 +187,7 @@ std::optional<PairedChannels> PairInOrder(const View& a, const View& b) {
   const auto shape = Broadcast(a.shape(), b.shape());
   if (!shape) return std::nullopt;
   const View left = *Expanded(a, *shape), right = *Expanded(b, *shape);
+  constexpr size_t kMostPairs = size_t{1} << 22;
   PairedChannels paired{{{a.first_channel, b.first_channel}}, {}};
   for (size_t i = 0; i < shape->size(); ++i) {
     const Axes &of_a = left.dims[i], &of_b = right.dims[i];
@@ -198,6 +199,7 @@ std::optional<PairedChannels> PairInOrder(const View& a, const View& b) {
     } else if (!(IsOfChannels(of_a) && IsOfChannels(of_b)) && !AlikeInKind(of_a, of_b)) {
       return std::nullopt;
     }
+    if (from_a.size() > kMostPairs / paired.channels.size()) return std::nullopt;
     paired.view.dims.push_back(IsRepeated(of_a) ? of_b : of_a);
     std::vector<std::pair<int64_t, int64_t>> next;
     for (const auto& [first, second] : paired.channels) {

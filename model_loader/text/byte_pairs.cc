@@ -154,7 +154,7 @@ class BytePairs final : public TokenModel {
         if (pending > 0) word.Add(unknown_, pending);
         pending = 0;
         word.Add(id, bytes);
-      } else if (!AddBytes(character, word) && unknown_ != PrefixTrie::kNone) {
+      } else if (!AddBytes(character, bytes, word) && unknown_ != PrefixTrie::kNone) {
         if (pending > 0 && !options_.fuse_unknown) word.Add(unknown_, std::exchange(pending, 0));
         pending += bytes;
       }
@@ -163,9 +163,14 @@ class BytePairs final : public TokenModel {
     if (pending > 0) word.Add(unknown_, pending);
   }
 
-  bool AddBytes(std::string_view character, Word& word) const {
+  // `width`: bytes of the text that the character stands for, fewer than it is spelled with.
+  bool AddBytes(std::string_view character, size_t width, Word& word) const {
     if (!options_.byte_fallback || !bytes_.HasAll(character)) return false;
-    for (const char byte : character) word.Add(bytes_.Of(byte), 1);
+    for (const char byte : character) {
+      const size_t own = std::min<size_t>(width, 1);
+      word.Add(bytes_.Of(byte), own);
+      width -= own;
+    }
     return true;
   }
 

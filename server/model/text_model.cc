@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/base/mutex.h"
+#include "model_loader/plan/run/token_packing.h"
 #include "server/model/string_tensor.h"
 #include "server/model/token_pooling.h"
 
@@ -49,6 +50,31 @@ struct EncoderOutput {
   bool per_token = false;  // states of tokens, to be pooled here
 };
 
+// Neighbouring rows of a request, without the padding that only longer ones behind or before them need.
+struct TextRun {
+  int64_t first = 0, rows = 0, length = 0;
+};
+
+// Cuts rows of these many tokens each into runs whose padding is not more than their tokens: states of tokens take
+// memory for padding, too, and one long text beside many short ones would else ask for a hundred times as much.
+std::vector<TextRun> RunsOf(const TensorView& mask) {
+  const int64_t rows = mask.shape[0], length = mask.shape[1];
+  std::vector<TextRun> runs;
+  int64_t tokens = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t own = length;
+    while (own > 1 && WholeAt(mask, row * length + own - 1) == 0) --own;
+    if (runs.empty() || (runs.back().rows + 1) * std::max(runs.back().length, own) > 2 * (tokens + own)) {
+      runs.push_back({.first = row});
+      tokens = 0;
+    }
+    ++runs.back().rows;
+    runs.back().length = std::max(runs.back().length, own);
+    tokens += own;
+  }
+  return runs;
+}
+
 class TextSession final : public Session {
  public:
   // `outputs` are those of the model of texts; what is referred to outlives this.
@@ -57,6 +83,12 @@ class TextSession final : public Session {
       : encoder_(std::move(encoder)), from_(from), mask_(mask), outputs_(outputs), pipeline_(pipeline) {}
 
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
+    std::vector<std::vector<TextRun>> runs;
+    for (const BatchItem& item : batch) {
+      runs.push_back(from_.per_token ? RunsOf(item.inputs[mask_]) : std::vector<TextRun>());
+    }
+    const bool whole = std::ranges::all_of(runs, [](const auto& its) { return its.size() <= 1; });
+    if (!whole) return RunInRuns(batch, runs, times);
     SWIZZLE_RETURN_IF_ERROR(encoder_->Run(batch, times));
     for (const BatchItem& item : batch) SWIZZLE_RETURN_IF_ERROR(Finish(item));
     return absl::OkStatus();
@@ -64,6 +96,55 @@ class TextSession final : public Session {
   bool RunsAtOnce(uint64_t batch_class) const override { return encoder_->RunsAtOnce(batch_class); }
 
  private:
+  // One run after the other, each pooled before the next, so that the states of one are there at a time.
+  Status RunInRuns(std::span<BatchItem> batch, const std::vector<std::vector<TextRun>>& runs, BatchTimes& times) {
+    for (size_t i = 0; i < batch.size(); ++i) {
+      std::vector<std::string> all;
+      std::vector<Shape> shapes;
+      for (const TextRun& run : runs[i]) {
+        SWIZZLE_RETURN_IF_ERROR(RunOne(batch[i], run, times));
+        const std::vector<std::string>& outputs = *batch[i].outputs;
+        if (all.empty()) {
+          all = outputs;
+          shapes = *batch[i].output_shapes;
+          continue;
+        }
+        for (size_t k = 0; k < all.size(); ++k) {
+          all[k] += outputs[k];
+          shapes[k][0] += (*batch[i].output_shapes)[k][0];
+        }
+      }
+      *batch[i].outputs = std::move(all);
+      *batch[i].output_shapes = std::move(shapes);
+    }
+    return absl::OkStatus();
+  }
+
+  // What the model says of a run of an item's rows, where the item's results belong.
+  Status RunOne(const BatchItem& item, const TextRun& run, BatchTimes& times) {
+    std::vector<std::vector<std::byte>> planes;
+    std::vector<TensorView> inputs;
+    for (const TensorView& input : item.inputs) {
+      const size_t element = ElementBytes(input.dtype), line = static_cast<size_t>(run.length) * element;
+      std::vector<std::byte>& plane = planes.emplace_back(static_cast<size_t>(run.rows) * line);
+      for (int64_t row = 0; row < run.rows; ++row) {
+        const size_t from = static_cast<size_t>((run.first + row) * input.shape[1]) * element;
+        std::memcpy(plane.data() + static_cast<size_t>(row) * line, input.bytes.data() + from, line);
+      }
+      inputs.push_back({input.dtype, {run.rows, run.length}, plane});
+    }
+    BatchItem part = item;
+    part.inputs = inputs;
+    if (item.rows == item.inputs[mask_].shape[0]) part.rows = run.rows;
+    BatchTimes own;
+    SWIZZLE_RETURN_IF_ERROR(encoder_->Run(std::span(&part, 1), own));
+    times.input += own.input;
+    times.compute += own.compute;
+    times.output += own.output;
+    times.first_of_shape = times.first_of_shape || own.first_of_shape;
+    return Finish(part);
+  }
+
   // A graph may give another shape than the one that it declares. INTERNAL for one that no vectors of rows have, or
   // for another width than declared, which whoever asks for rows counts on.
   StatusOr<size_t> WidthOf(const Shape& shape) const {

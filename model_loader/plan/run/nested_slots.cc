@@ -67,7 +67,7 @@ class Nest {
   void AddRotary(const Step& step, int index) {
     const int input = step.inputs[0], output = step.output;
     const Slot &read = list_.slots[input], &made = list_.slots[output];
-    const bool alone = places_[input].within == input && places_[output].within == output;
+    const bool alone = places_[output].within == output && places_[input].within == input && HoldsNone(input);
     const bool alike = read.storage == made.storage && BatchOf(input) == BatchOf(output) &&
                        read.value.elements() == made.value.elements();
     if (alone && alike && !is_port_[input] && !is_port_[output] && read.last_step == index)
@@ -122,6 +122,15 @@ class Nest {
       place.within = places_[place.within].within;
     }
     return place;
+  }
+
+  // Whether no other slot lies within this one.
+  bool HoldsNone(int whole) const {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const int slot = static_cast<int>(i);
+      if (slot != whole && PlaceOf(slot).within == whole) return false;
+    }
+    return true;
   }
 
   // Whether `root`, from `begin` of the Concat's output on, would hold what the operands put there.

@@ -21,7 +21,7 @@ TEST(OperatorTest, FlagsAgreeWithEachOther) {
     EXPECT_TRUE(!traits.Has(OpTraits::kPools) || IsWindowed(traits.op));
     EXPECT_TRUE(!traits.Has(OpTraits::kPrunable) || HasWeight(traits.op));
     EXPECT_TRUE(!traits.Has(OpTraits::kReducesTokens) || IsOfSequences(traits.op));
-    EXPECT_FALSE(WorksInPlace(traits.op) && HasWeight(traits.op));
+    EXPECT_FALSE(WorksInPlace(traits.op) && HasWeight(traits.op) && !ReadsRowsOfTokens(traits.op));
     EXPECT_FALSE(traits.Has(OpTraits::kOnlyRenames) && traits.Has(OpTraits::kOfPlansOnly));
   }
 }

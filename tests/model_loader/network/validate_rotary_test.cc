@@ -43,6 +43,12 @@ const Fault kFaults[] = {
      "weights of Rotary are always dense"},
 };
 
+TEST(RotaryTableTest, HasARowForEachPositionOfAFixedLength) {
+  EXPECT_THAT(testing::MakeRandomEncoder({.length = 40, .positions = 0, .rotary = 40}).Validate(), IsOk());
+  EXPECT_THAT(testing::MakeRandomEncoder({.length = 41, .positions = 0, .rotary = 40}).Validate(),
+              IsError(StatusCode::kInvalidArgument, "its sequences have 41 tokens, its tables rows for 40 positions"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Faults, RotaryFaultTest, ::testing::ValuesIn(kFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 

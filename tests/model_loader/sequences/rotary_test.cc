@@ -244,6 +244,52 @@ TEST(RotaryTest, ComputedPositionsAreEmbedded) {
   EXPECT_NEAR(table.values[4 * 3 + 3], std::cos(3 * kSlow), 1e-6);
 }
 
+// Two pairs of neighbours and two of halves are no order that the operator has.
+TEST(RotaryTest, PairsOfBothKindsAreRefused) {
+  OnnxBuilder builder = Heads();
+  AddWaves(builder);
+  for (const std::string x : {"q", "k"}) {  // channels 0 and 3, and 1 and 2, are pairs
+    builder.Node("Slice", {x, "i0", "i1", "i3"}, {x + "_0"}).Node("Slice", {x, "i1", "i2", "i3"}, {x + "_1"});
+    builder.Node("Slice", {x, "i2", "i3", "i3"}, {x + "_2"}).Node("Slice", {x, "i3", "i4", "i3"}, {x + "_3"});
+    builder.Node("Neg", {x + "_2"}, {x + "_n2"}).Node("Neg", {x + "_3"}, {x + "_n3"});
+    builder.Node("Concat", {x + "_n3", x + "_n2", x + "_1", x + "_0"}, {x + "_h"}, {{"axis", int64_t{-1}}});
+    builder.Node("Slice", {"cos", "i0", "i1", "i1"}, {x + "_c0"}).Node("Slice", {"cos", "i1", "i2", "i1"}, {x + "_c1"});
+    builder.Node("Slice", {"sin", "i0", "i1", "i1"}, {x + "_s0"}).Node("Slice", {"sin", "i1", "i2", "i1"}, {x + "_s1"});
+    builder.Node("Concat", {x + "_c0", x + "_c1", x + "_c1", x + "_c0"}, {x + "_cs"}, {{"axis", int64_t{-1}}});
+    builder.Node("Concat", {x + "_s0", x + "_s1", x + "_s1", x + "_s0"}, {x + "_ss"}, {{"axis", int64_t{-1}}});
+    builder.Node("Mul", {x, x + "_cs"}, {x + "_x"}).Node("Mul", {x + "_h", x + "_ss"}, {x + "_y"});
+    builder.Node("Add", {x + "_x", x + "_y"}, {x + "_turned"});
+  }
+  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "heads are not turned alike"));
+}
+
+// What is one number a head of as many heads as channels is none a channel.
+TEST(RotaryTest, FactorsOfHeadsAreNoScalesOfNorms) {
+  OnnxBuilder builder(17);
+  builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 4}).Node("Gather", {"words", "ids"}, {"x"});
+  builder.Int64s("heads", {4}, {0, 0, 2, 2}).Node("Reshape", {"x", "heads"}, {"h"}).Floats("two", {}, {2.0f});
+  builder.Floats("epsilon", {}, {1e-6f}).Floats("scale", {2, 1}, {1, 2}).Int64s("all", {3}, {0, 0, 4});
+  builder.Node("Pow", {"h", "two"}, {"squares"}).Node("ReduceMean", {"squares"}, {"mean"}, {{"axes", Ints{-1}}});
+  builder.Node("Add", {"mean", "epsilon"}, {"shifted"}).Node("Sqrt", {"shifted"}, {"deviation"});
+  builder.Node("Div", {"h", "deviation"}, {"normal"}).Node("Mul", {"scale", "normal"}, {"scaled"});
+  builder.Node("Reshape", {"scaled", "all"}, {"out"});
+  EXPECT_THAT(Lowered(builder.Output("out")), IsError(StatusCode::kUnimplemented, "for each channel of a head"));
+}
+
+// Whole numbers that are halved are other positions than real ones.
+TEST(RotaryTest, HalvesOfWholePositionsAreRefused) {
+  OnnxBuilder builder = Heads();
+  builder.Int64s("half", {}, {2}).Node("Div", {"places", "half"}, {"halved"});
+  builder.Node("Cast", {"halved"}, {"real"}, {{"to", int64_t{1}}}).Floats("frequencies", {1, 2}, {1.0f, kSlow});
+  builder.Node("Unsqueeze", {"real", "i1"}, {"column"}).Node("MatMul", {"column", "frequencies"}, {"angles"});
+  builder.Node("Cos", {"angles"}, {"cos"}).Node("Sin", {"angles"}, {"sin"});
+  for (const char* wave : {"cos", "sin"}) {
+    builder.Node("Concat", {wave, wave}, {Concat(wave, "_both")}, {{"axis", int64_t{-1}}});
+  }
+  for (const char* x : {"q", "k"}) TurnHalves(builder, x, "cos_both", "sin_both");
+  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "something else of positions"));
+}
+
 // RMSNorm of each head of queries, written out.
 TEST(RotaryTest, HeadsAreNormalisedApart) {
   OnnxBuilder builder = Heads();

@@ -108,6 +108,20 @@ TEST(BytePairs, FallBackToBytesIfThereAreAll) {
   EXPECT_THAT(Ids(*made, "aéà"), ElementsAre(4, 1, 2, 0));
 }
 
+// The bytes of an ending that the vocabulary spells stand for nothing of the piece.
+TEST(BytePairs, BytesOfEndingsStandNowhereElse) {
+  BytePairOptions options;
+  options.byte_fallback = true;
+  options.suffix = "</w>";
+  const auto made = MakeBytePairs(Numbered({"<0x7A>", "<0x3C>", "<0x2F>", "<0x77>", "<0x3E>"}), {}, options);
+  std::vector<int32_t> ids;
+  std::vector<Range> places;
+  EXPECT_THAT((*made)->Encode("z", ids, &places), IsOk());
+  EXPECT_THAT(ids, ElementsAre(0, 1, 2, 3, 4));
+  ASSERT_EQ(places.size(), 5u);
+  for (const Range& place : places) EXPECT_LE(place.end, 1u);
+}
+
 TEST(BytePairs, KnowPrefixesSuffixesAndWholePieces) {
   BytePairOptions options;
   options.prefix = "##";

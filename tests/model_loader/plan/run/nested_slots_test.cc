@@ -99,6 +99,13 @@ TEST_F(NestedSlotsTest, WhatIsTurnedStaysWhereItIs) {
     for (const int64_t batch : {1, 5}) ExpectIn(b, a, 0, batch);
     list_.slots[a].last_step = 1;
     ExpectAlone(b);
+    if (layout == Layout::kRows) {  // a Slice of it would be turned, too
+      list_ = {};
+      const int c = NewSlot(12), part = SliceOf(c, 4, 4), turned = RotaryOf(c);
+      ExpectIn(part, c, 4);
+      ExpectAlone(turned);
+      continue;
+    }
     list_.slots[a].last_step = 0;
     list_.outputs = {b};
     ExpectAlone(b);
