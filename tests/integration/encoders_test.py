@@ -92,8 +92,8 @@ def test_sparse_transformer_of_vectors(tmp_path):
 
 CHECKPOINTS = pathlib.Path(__file__).resolve().parents[1] / 'testdata' / 'checkpoints'
 ALL_CHECKPOINTS = sorted(path.parent for path in CHECKPOINTS.glob('*/config.json'))
-# Plans do not take positions that rotate queries and keys. Regions compute what stands at padding, too.
-IN_REGIONS = {'modernbert', 'modernbert_classifier', 'nomic_bert', 'nomic_bert_interleaved', 'qwen2', 'qwen3'}
+# Its angles depend on the length. Regions compute what stands at padding, too.
+IN_REGIONS = {'nomic_bert_interleaved'}
 IN_BYTES = [folder for folder in ALL_CHECKPOINTS if folder.name.startswith('bert_int8')]  # quantised_encoders_test.py
 
 
