@@ -84,13 +84,11 @@ TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
 
 const auto NameOf = [](const auto& name) { return std::string(name.param); };
 const auto kPlanned = ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask",
-                                        "roberta", "mpnet", "distilbert", "distilbert_int8");
+                                        "roberta", "mpnet", "distilbert", "distilbert_int8", "modernbert",
+                                        "modernbert_classifier", "nomic_bert", "qwen2", "qwen3");
 INSTANTIATE_TEST_SUITE_P(Checkpoints, PlannedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest, kPlanned, NameOf);
-INSTANTIATE_TEST_SUITE_P(Rotary, ShippedCheckpointTest,
-                         ::testing::Values("modernbert", "modernbert_classifier", "nomic_bert",
-                                           "nomic_bert_interleaved", "qwen2", "qwen3"),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(InRegions, ShippedCheckpointTest, ::testing::Values("nomic_bert_interleaved"), NameOf);
 
 StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("bert")) {
   return MakeCheckpointGraph(config, tensors, kAnyOperator);
