@@ -5,7 +5,8 @@
 //   reads: what it reads is then still in registers, or in the cache.
 // - What only quantises an input of the network, and alone reads it, lets plans store the input as those whole numbers.
 // - The products that make an attention's queries, keys and values from one activation become one product, whose
-//   columns the attention reads apart, where their weights are in one format and it can stack their rows.
+//   columns the attention reads apart, where their weights are in one format and it can stack their rows. Queries and
+//   keys that are turned by one table are turned together.
 // - Neighbouring operands of a Concat that are all of one value, cut by Slices, are that value.
 #ifndef SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_
 #define SWIZZLE_MODEL_LOADER_PLAN_FUSE_LAYERS_H_

@@ -68,7 +68,7 @@ def states_of(client, model, rows, types=None, output='last_hidden_state'):
               'attention_mask': [[1] * len(row) + [0] * (longest - len(row)) for row in rows],
               'token_type_ids': [[*of, *[0] * (longest - len(of))] for of in types or [[]] * len(rows)]}
     tensors = []
-    for name in arrays:
+    for name in (tensor.name for tensor in client.get_model_metadata(model).inputs):
         array = numpy.array(arrays[name], numpy.int64)
         tensors.append(triton.InferInput(name, array.shape, 'INT64'))
         tensors[-1].set_data_from_numpy(array)
@@ -101,6 +101,24 @@ def test_texts_are_embedded_as_their_tokens_are_pooled(start, repository, checkp
         assert got.shape == (len(TEXTS), 8)
         numpy.testing.assert_allclose(got, expected, atol=1e-5)
         numpy.testing.assert_allclose(embed(client, 'texts', TEXTS[1:2]), expected[1:2], atol=1e-5)
+
+
+@pytest.mark.parametrize('family, pooling', [('modernbert', 'mean_tokens'), ('nomic_bert', 'mean_tokens'),
+                                             ('qwen2', 'lasttoken'), ('qwen3', 'lasttoken')])
+def test_families_with_rotary_embeddings_take_texts(start, repository, tmp_path, family, pooling):
+    """Each text has the vector that its tokens have alone, whatever it is sent with."""
+    folder = tmp_path / family
+    folder.mkdir()
+    for name in ('config.json', 'model.safetensors'):
+        shutil.copy(CHECKPOINT.parent / family / name, folder)
+    repository.folder('ids', folder)
+    write_tokenizer(folder, WORDS, pooling=f'pooling_mode_{pooling}')
+    repository.folder('texts', folder)
+    repository.config('texts', CONFIG)
+    with triton.InferenceServerClient(start(repository).grpc) as client:
+        states = [states_of(client, 'ids', [ids_of(text, 8)])[0] for text in TEXTS]
+        expected = unit(numpy.array([its[-1] if pooling == 'lasttoken' else its.mean(axis=0) for its in states]))
+        numpy.testing.assert_allclose(embed(client, 'texts', TEXTS), expected, atol=1e-5)
 
 
 def test_a_model_by_itself_takes_texts(start, checkpoint, tmp_path):
