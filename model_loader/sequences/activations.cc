@@ -175,6 +175,16 @@ StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens) {
   return applied;
 }
 
+StatusOr<std::pair<Tokens, double>> WithoutFactor(Context& context, const Tokens& tokens) {
+  const auto function = tokens.samples.empty() ? std::nullopt : Recognised(tokens.samples);
+  const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
+  if (linear != nullptr && linear->shift == 0.0f && linear->scale != 0.0f) {
+    return std::pair{Tokens{tokens.value, {}, tokens.view}, double{linear->scale}};
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens applied, Materialised(context, tokens));
+  return std::pair{std::move(applied), 1.0};
+}
+
 StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens) {
   Tokens contiguous = tokens;
   SWIZZLE_ASSIGN_OR_RETURN(contiguous, Materialised(context, contiguous));

@@ -3,6 +3,8 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_ACTIVATIONS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_ACTIVATIONS_H_
 
+#include <utility>
+
 #include "model_loader/sequences/context.h"
 
 namespace swizzle::sequences {
@@ -11,6 +13,9 @@ namespace swizzle::sequences {
 StatusOr<Tokens> AsTokens(Context& context, const Form& form);
 // The same activation, its function applied.
 StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens);
+// The same activation without a function, and the number, not 0, that it is still to be multiplied by. A function that
+// is no such factor is applied.
+StatusOr<std::pair<Tokens, double>> WithoutFactor(Context& context, const Tokens& tokens);
 // The same activation, of all channels that the view goes through and in its order.
 StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens);
 // An activation whose last dimension is the channels, all in order.

@@ -28,17 +28,9 @@ Mixture Ordered(const Mixture& mixture) {
 // With its channels in order.
 StatusOr<Mixture> AsMixture(Context& context, const Form& form) {
   if (const auto* mixture = std::get_if<Mixture>(&form)) return Ordered(*mixture);
-  SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, form));
-  double factor = 1.0;
-  if (!tokens.samples.empty()) {
-    const auto function = Recognised(tokens.samples);
-    const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
-    if (linear != nullptr && linear->shift == 0.0f && linear->scale != 0.0f) {
-      factor = linear->scale;
-    } else {
-      SWIZZLE_ASSIGN_OR_RETURN(tokens, Materialised(context, tokens));
-    }
-  }
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, AsTokens(context, form));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto factored, WithoutFactor(context, whole));
+  const auto& [tokens, factor] = factored;
   if (!context.out().IsPerToken(tokens.value)) return context.Refuse("it turns what is not of tokens");
   OrderedChannels ordered = InOrder(tokens.view);
   Sums sums;

@@ -68,19 +68,9 @@ bool KeepsHeads(const std::vector<int64_t>& channels, int64_t all, int64_t heads
 // The matrix of tokens whose channels are these, and what it is still to be multiplied by.
 StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens,
                                             const std::vector<int64_t>& channels) {
-  double scale = 1.0;
-  Tokens whole = tokens;
-  if (!tokens.samples.empty()) {
-    const auto function = Recognised(tokens.samples);
-    const auto* linear = function ? std::get_if<LinearFunction>(&*function) : nullptr;
-    if (linear != nullptr && linear->shift == 0.0f) {
-      scale = linear->scale;
-    } else {
-      SWIZZLE_ASSIGN_OR_RETURN(whole, Materialised(context, tokens));
-    }
-  }
-  SWIZZLE_ASSIGN_OR_RETURN(const int value, context.out().SelectChannels(whole.value, channels));
-  return std::pair(value, scale);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto factored, WithoutFactor(context, tokens));
+  SWIZZLE_ASSIGN_OR_RETURN(const int value, context.out().SelectChannels(factored.first.value, channels));
+  return std::pair(value, factored.second);
 }
 
 // Where, whose input `at` the scores are.
