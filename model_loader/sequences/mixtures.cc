@@ -110,11 +110,11 @@ StatusOr<Form> Mixed(Context& context) {
 
 StatusOr<Form> TimesPositions(Context& context, const Form& form, size_t input) {
   SWIZZLE_ASSIGN_OR_RETURN(const Mixture mixture, AsMixture(context, form));
-  auto numbers = AsPositionNumbers(context, context.Input(input));
   const auto* known = context.InputAs<Known>(input);
-  if (known != nullptr) numbers = NumbersOfLength(context, *known, mixture.view);
-  if (!numbers.ok()) return numbers.status();
-  return ProductOf(context, mixture, *numbers);
+  SWIZZLE_ASSIGN_OR_RETURN(const PositionNumbers numbers, known != nullptr
+                                                              ? NumbersOfLength(context, *known, mixture.view)
+                                                              : AsPositionNumbers(context, context.Input(input)));
+  return ProductOf(context, mixture, numbers);
 }
 
 StatusOr<Form> CombineMixtures(Context& context) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
@@ -105,10 +106,10 @@ StatusOr<Form> InterpretRange(Context& context) {
 StatusOr<Form> InterpretConcat(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(context.node(), "axis", 0));
   const auto rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
-  const size_t at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
-  const bool is_inside = axis >= -rank && axis < rank;
-  if (is_inside && context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
-  if (is_inside && context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t normal, NormalAxis(context.node(), axis, rank));
+  const auto at = static_cast<size_t>(normal);
+  if (context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
+  if (context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
   const auto* rows = context.InputAs<Positions>(0);
   const auto* places = context.node().inputs.size() == 2 ? context.InputAs<Positions>(1) : nullptr;
   if (rows == nullptr || places == nullptr) return context.Refuse("it joins what is not known beforehand");
@@ -116,8 +117,7 @@ StatusOr<Form> InterpretConcat(Context& context) {
   const bool counts = rows->has_values && places->has_values && !rows->is_pair && !places->is_pair &&
                       rows->offset == 0 && places->offset == 0 && rows->per_position == 0 &&
                       rows->per_sequence.IsOne() && places->per_position == 1 && places->per_sequence == Whole{0};
-  if (!counts || !view || view->dims.empty() || !view->dims.back().empty() ||
-      (axis != -1 && axis != static_cast<int64_t>(view->rank()) - 1)) {
+  if (!counts || !view || view->dims.empty() || !view->dims.back().empty() || at + 1 != view->rank()) {
     return context.Refuse("it joins what are not the places of tokens");
   }
   Positions pair = *rows;
