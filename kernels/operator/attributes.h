@@ -138,7 +138,7 @@ struct SpaceBlock {
   bool operator==(const SpaceBlock&) const = default;
 };
 
-// Of kRotary (Su et al., "RoFormer", 2021): heads are the first heads * size channels, in order; channels behind them
+// kRotary (Su et al., "RoFormer", 2021) turns heads, the first heads * size channels in order; channels behind them
 // stay as they are, and so do those of a head behind its pairs, which are channels j and pairs + j. A row of the weight
 // has what both are multiplied by, then what turns them into each other:
 //   y[j] = x[j] * W[p, j] - x[pairs + j] * W[p, pairs + j]

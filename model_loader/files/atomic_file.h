@@ -15,7 +15,7 @@ namespace swizzle {
 // is done to the file that it leads to. On an error `file` is as it was and nothing is left beside it. NOT_FOUND,
 // PERMISSION_DENIED, RESOURCE_EXHAUSTED, ... naming the file.
 Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::byte> bytes);
-// The same of bytes that lie in several pieces, one behind another.
+// Writes bytes that lie in several pieces, one behind another, in the same way.
 Status WriteFileAtomically(const std::filesystem::path& file, std::span<const std::vector<std::byte>> pieces);
 
 // Makes this folder and those above it, as far as they are missing. INVALID_ARGUMENT naming the folder.

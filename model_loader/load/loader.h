@@ -69,7 +69,7 @@ struct OnnxModel {
 
 // Leaves an .onnx file to who parses it. UNIMPLEMENTED for a packed model that is no graph.
 StatusOr<OnnxModel> OpenOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
-// The same with all bytes.
+// Reads all bytes of the same files, .onnx ones too.
 StatusOr<OnnxModel> ReadOnnxModel(const std::filesystem::path& file, const LoadLimits& limits = {});
 
 // As LoadModel; an ONNX model, a packed graph or a checkpoint that LoadModel refuses as UNIMPLEMENTED runs on the

@@ -27,7 +27,7 @@ int64_t LargestArena(const ModelReport& report);
 
 // Microseconds of the kernel that was chosen for a layer, at one of the measured batches; 0 where it is not known.
 double TimeOfChosen(const LayerReport& layer, size_t batch);
-// Of the fastest one that takes no sparse weights; nothing where there is none.
+// Microseconds of the fastest kernel that takes no sparse weights; nothing where there is none.
 std::optional<double> TimeOfDense(const LayerReport& layer, size_t batch);
 
 // Microseconds of all chosen kernels together, per measured batch; layers that were not measured add nothing.

@@ -101,7 +101,7 @@ class Program {
   std::shared_ptr<const Program> WithOutputs(std::vector<Port> outputs) const;
   // Likewise for inputs(), of the same types; shapes that say more than before are all that it then takes.
   std::shared_ptr<const Program> WithInputs(std::vector<Port> inputs) const;
-  // Likewise with what share of values is zero on calibration data, by their names.
+  // The same program that knows what share of its values, by name, is zero on calibration data.
   std::shared_ptr<const Program> WithZeros(const std::map<std::string, InputZeros>& zeros) const;
 
   const std::vector<Port>& inputs() const { return inputs_; }
