@@ -34,6 +34,7 @@
 #include "kernels/cpu/tokens/attention_bfloat16.h"
 #include "kernels/cpu/tokens/attention_biases.h"
 #include "kernels/cpu/tokens/attention_bits.h"
+#include "kernels/cpu/tokens/attention_places.h"
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
 #include "kernels/cpu/tokens/rotary.h"
@@ -106,6 +107,8 @@ constexpr Kernel kMaskedAttention = {
     .accepts = AcceptsAttentionBits, .prepare = PrepareAttentionBits, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kBiasedAttention = {
     .accepts = AcceptsAll, .prepare = PrepareAttentionBiases, .workspace_bytes = AttentionWorkspaceBytes};
+constexpr Kernel kDisentangledAttention = {
+    .accepts = AcceptsAll, .prepare = PrepareAttentionPlaces, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kRotary = {.accepts = AcceptsAll, .prepare = PrepareRotary};
 
 // A kernel whose forms are the same for every plane.
@@ -302,6 +305,10 @@ constexpr auto kRows = Join(
                                                       SWIZZLE_PER_TARGET(Attention)),
     RowsInLayout<"biased_attention", "_dense", kPanels>(Op::kBiasedAttention, Format::kDense, kBiasedAttention,
                                                         SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"disentangled_attention", "_dense", kNchw>(Op::kDisentangledAttention, Format::kDense,
+                                                            kDisentangledAttention, SWIZZLE_PER_TARGET(Attention)),
+    RowsInLayout<"disentangled_attention", "_dense", kPanels>(Op::kDisentangledAttention, Format::kDense,
+                                                              kDisentangledAttention, SWIZZLE_PER_TARGET(Attention)),
     RowsInLayout<"rotary", "_dense", kNchw>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
     RowsInLayout<"rotary", "_dense", kPanels>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
     PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),

@@ -1,11 +1,7 @@
 #include "kernels/cuda/kernel_table.h"
 
 #include "kernels/backend/kernel_rows.h"
-#include "kernels/cuda/attention/attention.h"
-#include "kernels/cuda/attention/attention_biases.h"
-#include "kernels/cuda/attention/attention_mma.h"
-#include "kernels/cuda/attention/attention_mma_rows.h"
-#include "kernels/cuda/attention/attention_wgmma.h"
+#include "kernels/cuda/attention/attention_rows.h"
 #include "kernels/cuda/attention/sparse_attention_rows.h"
 #include "kernels/cuda/conv/bitmap/conv_bitmap.h"
 #include "kernels/cuda/conv/csr/conv_csr.h"
@@ -150,30 +146,6 @@ constexpr auto DenseRows(const RowShape& shape, const Kernel& common, RunFunctio
               HalfRows<kStem, kLibrary>(shape, common, run));
 }
 
-// Attention on tensor cores, FP32 as TF32.
-template <RowText kStem>
-constexpr auto AttentionMmaRows(Op op, Format weights, const Kernel& common) {
-  const RowShape shape = {op, weights, kNhwc, kNhwc};
-  return Join(
-      Row<kStem + "_tf32_mma_sm80">(shape, kF32, kSm80, Computing(Numerics::kTf32Factors, common), AttendMma<kF32>),
-      Row<kStem + "_f16_mma_sm80">(shape, kF16, kSm80, common, AttendMma<kF16>),
-      Row<kStem + "_bf16_mma_sm80">(shape, kBf16, kSm80, common, AttendMma<kBf16>));
-}
-
-template <RowText kStem, Layout kLayout>
-constexpr auto AttentionWgmmaRows(Op op, Format weights, const Kernel& common) {
-  return Rows<kStem, "wgmma_sm90a", kF16, kBf16>({op, weights, kLayout, kLayout}, kSm90a, common,
-                                                 []<DType kType>() { return &AttendWgmma<kLayout, kType>; });
-}
-template <RowText kStem>
-constexpr auto AttentionMmaInRows(Op op, Format weights, const Kernel& common) {
-  return Rows<kStem, "mma_sm80", kF16, kBf16>({op, weights, kGpuRows, kGpuRows}, kSm80, common,
-                                              []<DType kType>() { return &AttendMmaRows<kType>; });
-}
-constexpr Kernel Biased(bool (*accepts)(const Problem&)) {
-  return {.accepts = accepts, .prepare = PrepareBiasedAttention};
-}
-
 constexpr RowShape kCsrShape = {Op::kConv, Format::kCsr, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwShape = {Op::kConv, Format::kShflBw, kGpuRows, kGpuRows};
 constexpr RowShape kShflBwBatchedShape = {Op::kConv, Format::kShflBw, kBatched, kBatched};
@@ -228,7 +200,6 @@ constexpr Kernel kByteAttention = {.accepts = AcceptsByteAttention,
                                    .prepare = PrepareByteAttention,
                                    .workspace_bytes = ByteAttentionRowWorkspaceBytes,
                                    .holds = HoldsSharedKeys};
-constexpr auto kAttend = []<Layout kLayout, DType kType>() { return &Attend<kLayout, kType>; };
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
 
 template <Layout kLayout>
@@ -407,21 +378,7 @@ constexpr auto kRows = Join(
     LayoutRows<"layer_norm", "_dense">(Op::kLayerNorm, Format::kDense,
                                        {.accepts = AcceptsLayerNorm, .prepare = PrepareLayerNorm},
                                        []<Layout kLayout, DType kType>() { return &LayerNorm<kLayout, kType>; }),
-    norm_rows::All(),
-    // Estimates go by bytes, and of equals the first row is taken: tensor cores before CUDA cores.
-    AttentionWgmmaRows<"attention_rows", kGpuRows>(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionWgmma}),
-    AttentionWgmmaRows<"attention_nhwc", kNhwc>(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionWgmma}),
-    AttentionMmaRows<"attention_nhwc">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMma}),
-    AttentionMmaInRows<"attention_rows">(Op::kAttention, Format::kNone, {.accepts = AcceptsAttentionMmaRows}),
-    PlainRows<"attention">(Op::kAttention, {.accepts = AcceptsAttention}, kAttend),
-    AttentionWgmmaRows<"biased_attention_rows_dense", kGpuRows>(Op::kBiasedAttention, Format::kDense,
-                                                                Biased(AcceptsAttentionWgmma)),
-    AttentionWgmmaRows<"biased_attention_nhwc_dense", kNhwc>(Op::kBiasedAttention, Format::kDense,
-                                                             Biased(AcceptsAttentionWgmma)),
-    AttentionMmaRows<"biased_attention_nhwc_dense">(Op::kBiasedAttention, Format::kDense, Biased(AcceptsAttentionMma)),
-    AttentionMmaInRows<"biased_attention_rows_dense">(Op::kBiasedAttention, Format::kDense,
-                                                      Biased(AcceptsAttentionMmaRows)),
-    LayoutRows<"biased_attention", "_dense">(Op::kBiasedAttention, Format::kDense, Biased(AcceptsAttention), kAttend),
+    norm_rows::All(), attention_rows::All(),
     Rows<"sparse_attention_nhwc_pattern", "blocks_sm90a", kF16, kBf16>(kPatternShape, kSm90a, kBlockAttention,
                                                                        []<DType>() { return &RunBlockAttention; }),
     Rows<"sparse_attention_nhwc_pattern", "fused_sm90", kF32, kF16>(kPatternShape, kSm90a, kFusedAttention,
@@ -431,11 +388,7 @@ constexpr auto kRows = Join(
     Rows<"sparse_attention_nhwc_pattern", "bytes_sm80", kF16>(kPatternShape, kSm80,
                                                               Computing(Numerics::kOperandsAsBytes, kByteAttention),
                                                               []<DType>() { return &RunByteAttention; }),
-    AttentionMmaRows<"sparse_attention_nhwc_dense">(
-        Op::kSparseAttention, Format::kDense, {.accepts = AcceptsAttentionMma, .prepare = PrepareMaskedAttention}),
-    LayoutRows<"sparse_attention", "_dense">(Op::kSparseAttention, Format::kDense,
-                                             {.accepts = AcceptsMaskedAttention, .prepare = PrepareMaskedAttention},
-                                             kAttend),
+    attention_rows::AllOfMasks(),
     LayoutRows<"rotary", "_dense">(Op::kRotary, Format::kDense, {.accepts = AcceptsRotary, .prepare = PrepareRotary},
                                    []<Layout kLayout, DType kType>() { return &Rotary<kLayout, kType>; }),
     PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},

@@ -66,6 +66,7 @@ struct Lookup {
 // sequence has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens
 // come last. kBiasedAttention: the biases go by distance, key - query, where those beyond `reach` have the farthest
 // one's, or, where `length` is not 0, by pairs of places in sequences of that length (operator/pair_biases.h).
+// kDisentangledAttention: operator/place_vectors.h.
 struct Attention {
   int32_t heads = 1;
   float scale = 1.0f;
@@ -73,6 +74,7 @@ struct Attention {
   int64_t nonzeros = 0;  // kSparseAttention: the pattern's
   bool packed = false;   // one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
   int64_t reach = 0;     // kBiasedAttention
+  int64_t places = 0;    // kDisentangledAttention: the weight's columns
   bool operator==(const Attention&) const = default;
 };
 

@@ -100,6 +100,7 @@ SWIZZLE_ON_DEVICES_TOO T WithinBounds(T x, Bound<T> low, Bound<T> high) {
 SWIZZLE_ELEMENT_FUNCTION(Copy, typename, (T x), x);
 SWIZZLE_ELEMENT_FUNCTION(Abs, typename, (T x), MagnitudeOf(x));
 SWIZZLE_ELEMENT_FUNCTION(Neg, typename, (T x), NegativeOf(x));
+SWIZZLE_ELEMENT_FUNCTION(Sign, typename, (T x), static_cast<T>((x > T(0)) - (x < T(0))));
 SWIZZLE_ELEMENT_FUNCTION(Relu, typename, (T x), x < T(0) ? T(0) : x);  // keeps what is no number
 SWIZZLE_ELEMENT_FUNCTION(IsNaN, typename, (T x), IsNotANumber(x));
 SWIZZLE_ELEMENT_FUNCTION(Not, typename, (T x), x == 0);

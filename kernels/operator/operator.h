@@ -40,7 +40,8 @@ enum class Op : uint8_t {
   kMeanTokens,       // the mean of each sequence's tokens with a key bias of 0 (zeros where there is none), likewise
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
   kBiasedAttention,  // kAttention whose scores, once scaled, W is added to: [heads, biases], see Attention::reach
-  kRotary,           // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
+  kDisentangledAttention,  // kAttention whose scores have products with vectors of W, see operator/place_vectors.h
+  kRotary,  // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
 
   kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
@@ -103,6 +104,8 @@ inline constexpr auto kOpTraits = [] {
       OpTraits{Op::kMeanTokens, "MeanTokens", 1, WeightRule::kNone, kNothing, kOfSequences | kReducesTokens},
       OpTraits{Op::kSparseAttention, "SparseAttention", 3, WeightRule::kPattern, kIndexOf<Attention>, kOfSequences},
       OpTraits{Op::kBiasedAttention, "BiasedAttention", 3, WeightRule::kDense, kIndexOf<Attention>, kOfSequences},
+      OpTraits{Op::kDisentangledAttention, "DisentangledAttention", 3, WeightRule::kDense, kIndexOf<Attention>,
+               kOfSequences},
       OpTraits{Op::kRotary, "Rotary", 1, WeightRule::kDense, kIndexOf<Rotation>, kOfSequences | kWorksInPlace},
       OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };

@@ -55,12 +55,13 @@ struct AttentionInputs {
   const Values& keys;
   const Values& values;
 };
-// A query whose keys all have the bias -infinity gets zeros. `biases`: of kBiasedAttention.
+// A query whose keys all have the bias -infinity gets zeros. `weight`: of kBiasedAttention and
+// kDisentangledAttention.
 Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                 const Weight* biases = nullptr);
+                 const Weight* weight = nullptr);
 // With queries, keys and values side by side in one operand.
 Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences,
-                       const Weight* biases = nullptr);
+                       const Weight* weight = nullptr);
 
 // The problem's op on its operands, a residual behind the others, which may be left out or empty where there is none;
 // `weight` and `sequences` may be null for ops without.

@@ -2,9 +2,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "kernels/operator/pair_biases.h"
+#include "kernels/operator/place_vectors.h"
 #include "kernels/reference/reference.h"
 
 namespace swizzle::reference {
@@ -75,18 +77,26 @@ namespace {
 
 // The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked.
 Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                        const DenseMatrix* biases, int64_t query, int64_t head, int64_t begin, int64_t end) {
-  const PairPlaces places = PairPlacesOf(problem.attention());
+                        const DenseMatrix* matrix, int64_t query, int64_t head, int64_t begin, int64_t end) {
+  const PairPlaces pairs = PairPlacesOf(problem.attention());
+  const bool is_disentangled = problem.op == Op::kDisentangledAttention;
+  const auto places = is_disentangled ? std::optional<DistancePlaces>(*matrix) : std::nullopt;
   const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
     double score = 0;
     for (int64_t c = head * size; c < (head + 1) * size; ++c) {
-      score += double{inputs.queries[query * channels + c]} * inputs.keys[key * channels + c];
+      const double of_query = inputs.queries[query * channels + c], of_key = inputs.keys[key * channels + c];
+      score += of_query * of_key;
+      if (!is_disentangled) continue;
+      const float* const at_place = matrix->values.data() + places->At(key - query);
+      score += of_query * at_place[c * matrix->cols] + of_key * at_place[(channels + c) * matrix->cols];
     }
     double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
-    if (biases != nullptr) bias += biases->values[head * biases->cols + places.At(query - begin, key - begin)];
+    if (problem.op == Op::kBiasedAttention) {
+      bias += matrix->values[head * matrix->cols + pairs.At(query - begin, key - begin)];
+    }
     weights[key - begin] = score * problem.attention().scale + bias;
     largest = std::max(largest, weights[key - begin]);
   }
@@ -109,15 +119,15 @@ int64_t SequenceOf(const Sequences& sequences, int64_t token) {
 }  // namespace
 
 Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                 const Weight* biases) {
-  const DenseMatrix* const of_pairs = biases == nullptr ? nullptr : biases->matrix.As<DenseMatrix>();
+                 const Weight* weight) {
+  const DenseMatrix* const matrix = weight == nullptr ? nullptr : weight->matrix.As<DenseMatrix>();
   const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
   Result result(problem.output.batch * channels);
   for (int64_t query = 0; query < problem.output.batch; ++query) {
     const int64_t sequence = SequenceOf(sequences, query);
     const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
     for (int64_t head = 0; head < problem.attention().heads; ++head) {
-      const Result weights = AttentionWeights(problem, inputs, sequences, of_pairs, query, head, begin, end);
+      const Result weights = AttentionWeights(problem, inputs, sequences, matrix, query, head, begin, end);
       for (int64_t c = head * size; c < (head + 1) * size; ++c) {
         for (int64_t key = begin; key < end; ++key) {
           result[query * channels + c] += weights[key - begin] * inputs.values[key * channels + c];
@@ -128,7 +138,7 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
   return result;
 }
 
-Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* biases) {
+Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* weight) {
   const int64_t all = problem.input.channels, keys = KeyChannels(problem);
   const auto columns = [&](int64_t first, int64_t last) {
     Values part;
@@ -138,7 +148,7 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
   Problem apart = problem;
   apart.attention().packed = false;
   apart.input.channels = keys;
-  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences, biases);
+  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences, weight);
 }
 
 Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences) {

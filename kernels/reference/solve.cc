@@ -48,12 +48,11 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
     case Op::kLayerNorm:
       if (problem.epilogue.residual) return NormOfProduct(problem, *weight, input, second);
       return LayerNorm(problem, *weight, input);
-    case Op::kAttention:
-      if (problem.attention().packed) return PackedAttention(problem, input, *sequences);
-      return Attention(problem, {input, second, third}, *sequences);
     case Op::kSparseAttention:
       return SparseAttention(problem, *weight->matrix.As<AttentionPattern>(), {input, second, third});
+    case Op::kAttention:
     case Op::kBiasedAttention:
+    case Op::kDisentangledAttention:
       if (problem.attention().packed) return PackedAttention(problem, input, *sequences, weight);
       return Attention(problem, {input, second, third}, *sequences, weight);
     case Op::kRotary:

@@ -20,6 +20,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high swizzle_by_position "},
     {kSwizzleDomain, "DepthToSpace", 1, 1, 1, "block places_first "},
     {kSwizzleDomain, "DepthwiseConv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "low high "},
+    {kSwizzleDomain, "DisentangledAttention", 4, 4, 1, "heads scale places "},
     {kSwizzleDomain, "Embedding", 2, 2, 1, "offset "},
     {kSwizzleDomain, "Function", 1, 1, 1, "function alpha beta low high "},
     {kSwizzleDomain, "LayerNorm", 3, 3, 1, "epsilon centred groups "},

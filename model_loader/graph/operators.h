@@ -38,6 +38,7 @@ namespace swizzle {
 //   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
 //   SparseAttention(q, k, v, row offsets, column indices) {heads, scale}  the same to the keys of a pattern
 //   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach}  see Op::kBiasedAttention
+//   DisentangledAttention(q, k, v, vectors [2 * C + 1, N]) {heads, scale, places}  see Op::kDisentangledAttention
 //   Rotary(x, table [positions, 2 * pairs]) {heads, size, pairs}  see Rotation
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
 //   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/operator/pair_biases.h"
+#include "kernels/operator/place_vectors.h"
 #include "model_loader/semantics/window_axis.h"
 
 namespace swizzle {
@@ -299,6 +300,8 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {std::max(weight.rows(), FirstPosition(network, layer) + 1), 2 * layer.rotation().pairs};
     case Op::kBiasedAttention:
       return {layer.attention().heads, PairPlacesOf(layer.attention()).count()};
+    case Op::kDisentangledAttention:
+      return {2 * network.values[layer.inputs[0]].channels + 1, layer.attention().places};
     case Op::kConv:
       return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
     case Op::kAdd:
@@ -359,6 +362,10 @@ Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight
   if (weight.rows() != rows || weight.cols() != cols) {
     return InvalidArgument("its weight is ", ShapeText({weight.rows(), weight.cols()}), " instead of ",
                            ShapeText({rows, cols}));
+  }
+  if (layer.op == Op::kDisentangledAttention && !AreLeastDistances(*weight.matrix.As<DenseMatrix>())) {
+    return InvalidArgument("the last row of its weight is not of whole distances that rise, none above ",
+                           kMostPlaceDistance);
   }
   if (rows > kMaxWeightElements / cols) {
     return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements, " elements");

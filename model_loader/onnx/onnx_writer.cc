@@ -231,6 +231,7 @@ class Writer {
       case Op::kMeanTokens:
       case Op::kSparseAttention:
       case Op::kBiasedAttention:
+      case Op::kDisentangledAttention:
       case Op::kRotary:
       case Op::kConvertLayout:
         break;

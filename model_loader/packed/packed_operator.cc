@@ -108,9 +108,10 @@ Status Unpack(const packed::Layer& layer, Lookup& lookup) {
 
 // The weight says how long a pattern is (SetPatternSizes), and only plans pack operands: neither is stored.
 void Pack(const Attention& attention, packed::Layer& layer) {
-  const auto& [heads, scale, length, nonzeros, packed, reach] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach, places] = attention;
   layer.mutable_attention()->set_heads(heads);
   layer.mutable_attention()->set_scale(scale);
+  if (places > 0) layer.mutable_attention()->set_places(places);
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return;
   layer.mutable_attention()->set_length(length);
   layer.mutable_attention()->set_reach(reach);
@@ -118,9 +119,10 @@ void Pack(const Attention& attention, packed::Layer& layer) {
 
 Status Unpack(const packed::Layer& layer, Attention& attention) {
   if (!layer.has_attention()) return {};
-  auto& [heads, scale, length, nonzeros, packed, reach] = attention;
+  auto& [heads, scale, length, nonzeros, packed, reach, places] = attention;
   heads = layer.attention().heads();
   scale = layer.attention().scale();
+  places = layer.attention().places();
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return {};
   length = layer.attention().length();
   reach = layer.attention().reach();
@@ -302,6 +304,8 @@ packed::LayerKind PackedOp(Op op) {
       return packed::LAYER_KIND_SPARSE_ATTENTION;
     case Op::kBiasedAttention:
       return packed::LAYER_KIND_BIASED_ATTENTION;
+    case Op::kDisentangledAttention:
+      return packed::LAYER_KIND_DISENTANGLED_ATTENTION;
     case Op::kRotary:
       return packed::LAYER_KIND_ROTARY;
     case Op::kConvertLayout:

@@ -61,6 +61,7 @@ void Read(const Node& node, Rotation& rotation) {
 void Read(const Node& node, Attention& attention) {
   attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
   attention.scale = RealOf(node, "scale");
+  if (Is(node, "DisentangledAttention")) attention.places = WholeOf(node, "places");
   if (!Is(node, "BiasedAttention")) return;
   attention.length = WholeOf(node, "length");
   attention.reach = WholeOf(node, "reach");

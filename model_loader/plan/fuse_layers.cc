@@ -80,8 +80,7 @@ class Fuser {
 
   void FuseAttentionInputs() {
     for (Layer& layer : network_.layers) {
-      if ((layer.op == Op::kAttention || layer.op == Op::kBiasedAttention) && !layer.attention().packed)
-        PackAttention(layer);
+      if (IsAttention(layer.op) && layer.op != Op::kSparseAttention && !layer.attention().packed) PackAttention(layer);
     }
   }
 

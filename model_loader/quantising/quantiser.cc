@@ -48,6 +48,7 @@ bool KeepsNumbers(const Layer& layer) {
     case Op::kMeanTokens:
     case Op::kSparseAttention:
     case Op::kBiasedAttention:
+    case Op::kDisentangledAttention:
     case Op::kRotary:
     case Op::kConvertLayout:
       return false;

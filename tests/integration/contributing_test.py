@@ -17,6 +17,7 @@ NAMES_BFLOAT16 = {
     'kernels/cuda/attention/attention_mma_rows.cu': 'instantiates',
     'kernels/cuda/attention/attention_wgmma.cu': 'instantiates',
     'kernels/cuda/conv/dense/conv_dense_cudnn.cc': "cuDNN's number, of VisitReal",
+    'kernels/cuda/attention/attention_rows.h': 'rows of the table',
     'kernels/cuda/conv/shfl_bw/norm_rows.h': 'rows of the table',
     'kernels/cuda/conv/stem/stem_rows.h': 'rows of the table',
     'kernels/cuda/int8/byte_rows.h': 'rows of the table',

@@ -218,7 +218,7 @@ std::vector<KernelCase> KernelCases(Op op) {
 std::vector<KernelCase> FusedCases(Op op) {
   if (op == Op::kLayerNorm) return NormOfProductCases();
   std::vector<KernelCase> cases;
-  const bool packs = op == Op::kAttention || op == Op::kBiasedAttention;
+  const bool packs = IsAttention(op) && op != Op::kSparseAttention;
   if (op != Op::kConv && op != Op::kDepthwiseConv && !packs) return cases;
   const std::vector<KernelCase> plain = KernelCases(op);
   for (size_t i = 0; i < plain.size(); i += 2) {

@@ -63,6 +63,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   const Problem& problem = kernel_case.problem;
   if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
   if (problem.op == Op::kBiasedAttention) return DrawPairBiases(kernel_case, random);
+  if (problem.op == Op::kDisentangledAttention) return DrawPlaceVectors(kernel_case, random);
   const int64_t taps = IsWindowed(problem.op) ? problem.window().taps() : 1;
   DenseMatrix matrix;
   const bool is_table = ReadsRowsOfTokens(problem.op);

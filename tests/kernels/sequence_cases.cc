@@ -202,6 +202,28 @@ std::vector<KernelCase> BiasedAttentionCases() {
   return cases;
 }
 
+// Places of more distances than the sequences have and of fewer, one each and of several.
+std::vector<KernelCase> DisentangledAttentionCases() {
+  constexpr Heads kHeads[] = {{2, 64, 64}, {12, 32, 32}, {1, 128, 128}, {2, 20, 20}, {1, 3, 40}, {2, 33, 7}, {3, 8, 8}};
+  constexpr int64_t kPlaces[] = {1, 2, 9, 64, 300, 512};
+  constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeysWholly, Masked::kAllKeys};
+  std::vector<KernelCase> cases;
+  for (const Heads& heads : kHeads) {
+    for (const auto& lengths : kLengths) {
+      const size_t turn = cases.size();
+      const int64_t channels = heads.count * heads.size;
+      KernelCase made = SequenceCase(Op::kDisentangledAttention, lengths, channels, turn + turn / 8);
+      made.problem.output.channels = heads.count * heads.value_size;
+      made.problem.attention() = {.heads = heads.count,
+                                  .scale = turn % 3 == 2 ? -0.2f : 0.3f,
+                                  .places = kPlaces[turn / 2 % std::size(kPlaces)]};
+      made.masked = kMasked[turn % std::size(kMasked)];
+      cases.push_back(std::move(made));
+    }
+  }
+  return cases;
+}
+
 // All channels of a head and some, in all channels and with others behind them.
 std::vector<KernelCase> RotaryCases() {
   constexpr Rotation kRotations[] = {{1, 2, 1},   {2, 32, 16}, {24, 32, 16}, {3, 64, 16},
@@ -275,6 +297,8 @@ std::vector<KernelCase> SequenceCases(Op op) {
       return SparseAttentionCases();
     case Op::kBiasedAttention:
       return BiasedAttentionCases();
+    case Op::kDisentangledAttention:
+      return DisentangledAttentionCases();
     case Op::kRotary:
       return RotaryCases();
     case Op::kSelectToken:
@@ -302,6 +326,28 @@ Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random) {
   }
   if (kernel_case.pair_rule == PairRule::kNear) leave_out(0);
   return {std::move(biases), {}};
+}
+
+Weight DrawPlaceVectors(const KernelCase& kernel_case, std::mt19937& random) {
+  const Problem& problem = kernel_case.problem;
+  DenseMatrix vectors;
+  vectors.rows = 2 * KeyChannels(problem) + 1;
+  vectors.cols = problem.attention().places;
+  std::normal_distribution<float> channel;
+  for (int64_t i = 0; i < (vectors.rows - 1) * vectors.cols; ++i) vectors.values.push_back(channel(random));
+  // Distances near 0 have places of their own.
+  std::uniform_int_distribution<int64_t> many(1, 9);
+  std::vector<float> least;
+  for (int64_t distance = 0, i = 0; i < vectors.cols - vectors.cols / 2; ++i) {
+    least.push_back(static_cast<float>(distance));
+    distance += i < 20 ? 1 : many(random);
+  }
+  for (int64_t distance = 0, i = 0; i < vectors.cols / 2; ++i) {
+    distance -= i < 20 ? 1 : many(random);
+    least.insert(least.begin(), static_cast<float>(distance));
+  }
+  vectors.values.insert(vectors.values.end(), least.begin(), least.end());
+  return {std::move(vectors), {}};
 }
 
 }  // namespace swizzle

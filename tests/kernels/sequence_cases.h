@@ -17,6 +17,8 @@ std::vector<KernelCase> NormOfProductCases();
 
 // The biases of a case of kBiasedAttention.
 Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random);
+// The vectors of a case of kDisentangledAttention.
+Weight DrawPlaceVectors(const KernelCase& kernel_case, std::mt19937& random);
 
 }  // namespace swizzle
 

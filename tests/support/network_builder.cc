@@ -255,6 +255,18 @@ int NetworkBuilder::BiasedAttention(int q, int k, int v, int32_t heads, float sc
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 
+int NetworkBuilder::DisentangledAttention(int q, int k, int v, int32_t heads, float scale, int64_t places) {
+  Layer layer = NewLayer(Op::kDisentangledAttention, {q, k, v});
+  layer.attention() = {.heads = heads, .scale = scale, .places = places};
+  layer.weight = AddWeight(2 * value(q).channels + 1, places, 0.0, false);
+  DenseMatrix vectors = network_.weights[layer.weight].ToDense();
+  for (int64_t place = 0; place < places; ++place) {
+    vectors.values[(vectors.rows - 1) * places + place] = static_cast<float>(place - places / 2);
+  }
+  network_.weights[layer.weight].matrix = std::move(vectors);
+  return AppendTokens(std::move(layer), value(v).channels, true);
+}
+
 int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
   Layer layer = NewLayer(Op::kSparseAttention, {q, k, v});
   layer.attention() = {heads, scale, pattern.tokens, pattern.nnz()};

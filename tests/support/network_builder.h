@@ -59,6 +59,8 @@ class NetworkBuilder {
   // All channels of heads of `size`, in pairs of which there are `pairs`, by a table of so many positions.
   int Rotary(int input, int32_t size, int32_t pairs, int64_t positions);
   int BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach);
+  // Places of the distances around 0, one each.
+  int DisentangledAttention(int q, int k, int v, int32_t heads, float scale, int64_t places);
   int SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern);
   int SelectFirstToken(int input);
   int MeanTokens(int input);

@@ -44,9 +44,10 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   const auto pattern = [&] {
     return AttentionPattern::FromBandAndRandom(options.length, options.band, 0.2, options.seed);
   };
-  const int attended = sparse              ? b.SparseAttention(q, k, v, kHeads, 0.3f, pattern())
-                       : options.reach > 0 ? b.BiasedAttention(q, k, v, kHeads, 0.3f, options.reach)
-                                           : b.Attention(q, k, v, kHeads, 0.3f);
+  const int attended = sparse               ? b.SparseAttention(q, k, v, kHeads, 0.3f, pattern())
+                       : options.reach > 0  ? b.BiasedAttention(q, k, v, kHeads, 0.3f, options.reach)
+                       : options.places > 0 ? b.DisentangledAttention(q, k, v, kHeads, 0.3f, options.places)
+                                            : b.Attention(q, k, v, kHeads, 0.3f);
   const int mixed = b.LayerNorm(b.Linear(attended, channels, s, x));
   const int inner = b.Function(b.Linear(mixed, kInner, s), {FunctionKind::kGelu, 0, 0});
   const int hidden = b.LayerNorm(b.Linear(inner, channels, s, mixed));

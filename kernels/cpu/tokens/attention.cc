@@ -6,6 +6,7 @@
 #include "kernels/cpu/tokens/attention_biases.h"
 #include "kernels/cpu/tokens/attention_bits.h"
 #include "kernels/cpu/tokens/attention_operands.h"
+#include "kernels/cpu/tokens/attention_places.h"
 #include "kernels/cpu/tokens/attention_work.h"
 #include "kernels/cpu/tokens/token_layout.h"
 
@@ -16,6 +17,7 @@
 #include "kernels/cpu/runtime/cpu_stream.h"
 #include "kernels/cpu/simd/elements-inl.h"
 #include "kernels/cpu/tokens/attention_tiles-inl.h"
+#include "kernels/cpu/tokens/place_products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace swizzle::cpu::HWY_NAMESPACE {
@@ -27,11 +29,14 @@ struct AttentionCall : AttentionOperands {
       : AttentionOperands(args),
         sizes(*args.problem),
         pattern(args.problem->op == Op::kSparseAttention ? static_cast<const AttentionBits*>(args.weight) : nullptr),
-        biases(args.problem->op == Op::kBiasedAttention ? static_cast<const AttentionBiases*>(args.weight) : nullptr) {}
+        biases(args.problem->op == Op::kBiasedAttention ? static_cast<const AttentionBiases*>(args.weight) : nullptr),
+        places(args.problem->op == Op::kDisentangledAttention ? static_cast<const AttentionPlaces*>(args.weight)
+                                                              : nullptr) {}
 
   AttentionScratch sizes;
   const AttentionBits* pattern;   // or null
   const AttentionBiases* biases;  // of pairs, or null
+  const AttentionPlaces* places;  // whose vectors queries and keys meet, or null
 };
 
 // The most pieces of a block of keys: panels are at least one unit wide.
@@ -152,7 +157,7 @@ const float* QueriesInPlace(const AttentionCall& call, const QueryBlock& block, 
   const bool whole = block.last_query - block.first_query == width && run.offset % kLanes == 0;
   if (!whole || run.token_stride != 1 || run.channel_stride != width || run.tokens < width) return nullptr;
   // Biases are added to scaled products, and the largest product has the largest score where the scale is positive.
-  if (call.bias != nullptr || call.biases != nullptr || call.scale <= 0) return nullptr;
+  if (call.bias != nullptr || call.biases != nullptr || call.places != nullptr || call.scale <= 0) return nullptr;
   return call.queries + run.offset + block.head * call.sizes.head_channels * width;
 }
 
@@ -211,6 +216,11 @@ void AttendBlock(const AttentionCall& call, const QueryBlock& block, float* scra
     const std::span<Piece> block_pieces(pieces, static_cast<size_t>(count));
     if (call.biases != nullptr) {
       AddPairBiases(call, block, key, block_pieces, kWidth, scratch + call.sizes.pair_biases_offset());
+    } else if (call.places != nullptr) {
+      const PlaceBlock places = {*call.places, block.head,          key - block.first_query,
+                                 scratch,      call.scale * kLog2E, scratch + call.sizes.places_offset()};
+      AddPlaceProducts<kVectors>(places, call.sizes.head_channels, block_pieces,
+                                 scratch + call.sizes.pair_biases_offset());
     }
     BlockPlace place = key + kKeyBlock >= in_reach.last ? output : BlockPlace{false, nullptr, 0};
     place.first = call.pattern == nullptr && key == in_reach.first;

@@ -11,6 +11,9 @@
 // With biases of pairs (AttentionBiases) rows biased_attention_<layout>_dense_f32_<isa>: a block of keys has them, laid
 // out as its scores are, added before the softmax; keys that are too far for any head are passed over.
 //
+// With vectors of places (AttentionPlaces) rows disentangled_attention_<layout>_dense_f32_<isa>: a block of keys has
+// what they add to its scores laid out likewise (place_products-inl.h).
+//
 // Rows in bf16, of panels, run these on widened operands (widened.h).
 //
 // A query whose keys all have the bias -infinity gets zeros. Spare positions of kPanels are left alone.

@@ -48,15 +48,15 @@ struct Tile {
     }
   }
 
-  // sums[r] += a(r, k) * b[k], b being rows of kWidth queries.
-  HWY_INLINE void MultiplyAdd(const Broadcasts& a, const float* b) {
+  // sums[r] += a(r, k) * b[k], b being rows of kWidth queries, or of places, which may lie farther apart.
+  HWY_INLINE void MultiplyAdd(const Broadcasts& a, const float* b, int64_t b_stride = kWidth) {
     const FloatTag d;
     const float* rows[kRows];
     SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) rows[r] = a.data + r * a.row_stride;
     int64_t offset = 0;
-    for (int64_t k = 0; k < a.depth; ++k, b += kWidth, offset += a.depth_stride) {
+    for (int64_t k = 0; k < a.depth; ++k, b += b_stride, offset += a.depth_stride) {
       FloatVector queries[kVectors];
-      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) queries[j] = hn::Load(d, b + j * kLanes);
+      SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) queries[j] = hn::LoadU(d, b + j * kLanes);
       SWIZZLE_UNROLL for (int r = 0; r < kRows; ++r) {
         const FloatVector row = hn::Set(d, rows[r][offset]);
         SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::MulAdd(row, queries[j], sums[r][j]);

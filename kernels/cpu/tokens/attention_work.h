@@ -83,17 +83,20 @@ struct AttentionScratch {
   explicit AttentionScratch(const Problem& problem)
       : head_channels(KeyChannels(problem) / problem.attention().heads),
         value_channels(problem.output.channels / problem.attention().heads),
-        pair_biases(problem.op == Op::kBiasedAttention ? kKeyBlock : 0) {}
+        pair_biases(problem.op == Op::kBiasedAttention || problem.op == Op::kDisentangledAttention ? kKeyBlock : 0),
+        places(problem.op == Op::kDisentangledAttention ? kQueryBlock + kKeyBlock : 0) {}
   AttentionScratch(int64_t of_queries, int64_t of_values) : head_channels(of_queries), value_channels(of_values) {}
 
-  int64_t floats() const { return (head_channels + value_channels + kKeyBlock + pair_biases) * kQueryBlock; }
+  int64_t floats() const { return (head_channels + value_channels + kKeyBlock + pair_biases + places) * kQueryBlock; }
   int64_t sums_offset() const { return head_channels * kQueryBlock; }
   int64_t powers_offset() const { return (head_channels + value_channels) * kQueryBlock; }
   int64_t pair_biases_offset() const { return powers_offset() + kKeyBlock * kQueryBlock; }
+  int64_t places_offset() const { return pair_biases_offset() + pair_biases * kQueryBlock; }
 
   int64_t head_channels;    // of queries and keys
   int64_t value_channels;   // of values and the output
   int64_t pair_biases = 0;  // keys of a block whose biases are held, for each of its queries
+  int64_t places = 0;       // between two blocks, of which products are held, for each of the queries
 };
 
 }  // namespace swizzle::cpu

@@ -197,17 +197,21 @@ struct Running {
 };
 
 // What pairs of a block's query and a key of a tile add.
+template <typename T>
 struct TileBiases {
-  const PairBiases& of;
-  int head, query, key;  // the first ones' places
+  const AttentionOperands<T>& op;
+  int head, begin, query, key;  // the sequence's first token, and those of the block and the tile
 
-  __device__ float At(int i, int j) const { return of.data == nullptr ? 0.0f : of.At(head, query + i, key + j); }
+  __device__ float At(int i, int j) const {
+    if (op.pair_biases.data != nullptr) return op.pair_biases.At(head, query - begin + i, key - begin + j);
+    return op.places.of_queries == nullptr ? 0.0f : op.places.At(head, query + i, key + j);
+  }
 };
 
 // powers = 2^(scores) of one tile of keys, for the next sum. `keys` of them belong to the sequence.
-template <int kSize, int kRows>
+template <int kSize, int kRows, typename T>
 __device__ void ScoreTile(const Tiles<kSize, kRows>& tiles, float scale, int keys, const TilePattern& pattern,
-                          const TileBiases& biases, Running<kSize, kRows>& running) {
+                          const TileBiases<T>& biases, Running<kSize, kRows>& running) {
   using Shape = Tiles<kSize, kRows>;
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   float scores[kRows][4] = {};
@@ -307,7 +311,7 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
       tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
     }
     __syncthreads();
-    const TileBiases biases{op.pair_biases, static_cast<int>(blockIdx.y), work.first - work.begin, first - work.begin};
+    const TileBiases<T> biases{op, static_cast<int>(blockIdx.y), work.begin, work.first, first};
     ScoreTile(tiles, op.scale, keys, pattern, biases, running);
     MultiplyAdd<kKeys, kRows, kSize / kLanes, Shape::kQueryPitch, Shape::kValuePitch>(
         tiles.powers + group * kRows, tiles.values + 2 * lane, running.sums);
@@ -359,14 +363,14 @@ StatusOr<std::unique_ptr<PackedWeight>> PrepareMaskedAttention(const Weight& wei
 
 template <Layout kLayout, DType kDType>
 void Attend(const KernelArgs& args, Stream& stream) {
-  const auto op = AttentionOperandsOf<kLayout, kDType>(args);
-  const int heads = args.problem->attention().heads;
-  const int size = std::max(op.qk_size, op.vo_size);
-  if (size <= 32) return LaunchSize<32>(op, heads, stream);
-  if (size <= 64) return LaunchSize<64>(op, heads, stream);
-  if (size <= 96) return LaunchSize<96>(op, heads, stream);
-  if (size <= 128) return LaunchSize<128>(op, heads, stream);
-  LaunchSize<256>(op, heads, stream);
+  AttendHeads<kLayout, kDType>(args, stream, [&](const auto& op, int heads) {
+    const int size = std::max(op.qk_size, op.vo_size);
+    if (size <= 32) return LaunchSize<32>(op, heads, stream);
+    if (size <= 64) return LaunchSize<64>(op, heads, stream);
+    if (size <= 96) return LaunchSize<96>(op, heads, stream);
+    if (size <= 128) return LaunchSize<128>(op, heads, stream);
+    LaunchSize<256>(op, heads, stream);
+  });
 }
 
 SWIZZLE_INSTANTIATE(Attend);

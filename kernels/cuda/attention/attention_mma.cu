@@ -68,7 +68,7 @@ template <typename S>
 __device__ void Mask(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int first, int head,
                      const TilePattern& pattern, int query, float (&scores)[S::kOctets][4]) {
   const int keys = work.end - first;
-  const bool pairs = op.pair_biases.data != nullptr;
+  const bool pairs = op.AddsToPairs();
   if (keys >= S::kKeys && op.key_bias == nullptr && pattern.words == nullptr && !pairs) {
 #pragma unroll
     for (auto& octet : scores) {
@@ -91,7 +91,7 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, const Attention
       }
     }
   }
-  if (pairs) AddPairBiases<S>(op.pair_biases, head, work.first + query - work.begin, first - work.begin, scores);
+  if (pairs) AddToPairs<S>(op, work, head, work.first + query, first, scores);
   if (pattern.words == nullptr) return;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -242,12 +242,12 @@ bool AcceptsAttentionMma(const Problem& problem) {
 template <DType kDType>
 void AttendMma(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
-  const auto op = AttentionOperandsOf<Layout::kNhwc, kDType>(args);
-  const int heads = args.problem->attention().heads;
-  const int size = std::max(op.qk_size, op.vo_size);
-  if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
-  if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);
-  Launch<Shape<T, kMostChannels>>(op, heads, stream);
+  AttendHeads<Layout::kNhwc, kDType>(args, stream, [&](const AttentionOperands<T>& op, int heads) {
+    const int size = std::max(op.qk_size, op.vo_size);
+    if (size <= 32) return Launch<Shape<T, 32>>(op, heads, stream);
+    if (size <= 64) return Launch<Shape<T, 64>>(op, heads, stream);
+    Launch<Shape<T, kMostChannels>>(op, heads, stream);
+  });
 }
 
 template void AttendMma<DType::kFloat32>(const KernelArgs&, Stream&);

@@ -82,7 +82,7 @@ __device__ void Scores(uint32_t keys, int size, const Group<S>& group, float (&s
 template <typename S>
 __device__ void Mask(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head, int first,
                      const InSequence& inside, float (&scores)[S::kOctets][4]) {
-  const bool pairs = op.pair_biases.data != nullptr;
+  const bool pairs = op.AddsToPairs();
   if (inside.Covers(kKeys) && op.key_bias == nullptr && !pairs) {
 #pragma unroll
     for (auto& octet : scores) {
@@ -108,7 +108,7 @@ __device__ void Mask(const AttentionOperands<typename S::T>& op, const Attention
   }
   if (!pairs) return;
   const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
-  AddPairBiases<S>(op.pair_biases, head, query - work.begin, first - work.begin, scores);
+  AddToPairs<S>(op, work, head, query, first, scores);
 }
 
 // A pair of values of keys `key` and the next, without those of other sequences.
@@ -180,7 +180,7 @@ __device__ void AttendStage(const AttentionOperands<typename S::T>& op, const At
   float scores[S::kOctets][4] = {};
   const InSequence inside(work, first);
   Scores<S>(stage, op.qk_size, group, scores);
-  const bool biased = op.key_bias != nullptr || op.pair_biases.data != nullptr;
+  const bool biased = op.key_bias != nullptr || op.AddsToPairs();
   if (S::kInTurn && inside.Covers(kKeys) && !biased && op.scale > 0) {
     ScaleAndWeigh<S>(group, op.scale, scores);
   } else {
@@ -368,12 +368,12 @@ bool AcceptsAttentionMmaRows(const Problem& problem) {
 template <DType kDType>
 void AttendMmaRows(const KernelArgs& args, Stream& stream) {
   using T = Element<kDType>;
-  const auto op = AttentionOperandsOf<Layout::kRows, kDType>(args);
-  const int heads = args.problem->attention().heads;
-  const int size = std::max(op.qk_size, op.vo_size);
-  if (size <= 32) return LaunchTiles<T, 32>(op, heads, stream);
-  if (size <= 64) return LaunchTiles<T, 64>(op, heads, stream);
-  LaunchTiles<T, 128>(op, heads, stream);
+  AttendHeads<Layout::kRows, kDType>(args, stream, [&](const AttentionOperands<T>& op, int heads) {
+    const int size = std::max(op.qk_size, op.vo_size);
+    if (size <= 32) return LaunchTiles<T, 32>(op, heads, stream);
+    if (size <= 64) return LaunchTiles<T, 64>(op, heads, stream);
+    LaunchTiles<T, 128>(op, heads, stream);
+  });
 }
 
 template void AttendMmaRows<DType::kFloat16>(const KernelArgs&, Stream&);

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/attention/attention_biases.h"
 #include "kernels/cuda/attention/attention_pattern.h"
+#include "kernels/cuda/attention/attention_places.h"
 #include "kernels/cuda/runtime/elements.cuh"
 #include "kernels/cuda/runtime/powers.cuh"
 
@@ -29,6 +30,25 @@ struct PairBiases {
   }
 };
 
+// Products of tokens with vectors of places, as in operator/place_vectors.h, in units of log(2).
+struct PlaceProducts {
+  const float* of_queries =
+      nullptr;  // [token][token_stride], a head's being `pitch` from the one before; null: nothing
+  const float* of_keys = nullptr;
+  int64_t token_stride = 0;
+  int pitch = 0;
+  const int32_t* places = nullptr;  // of distances from `least` on, as many as last + 1
+  int least = 0, last = 0;
+  int last_token = 0;  // of the batch
+
+  // `query` and `key` are tokens of the batch; the sum may be of any where they are none of the sequence.
+  __device__ float At(int head, int query, int key) const {
+    const int place = places[min(max(key - query - least, 0), last)] + head * pitch;
+    const int64_t of_query = min(query, last_token), of_key = min(key, last_token);
+    return of_queries[of_query * token_stride + place] + of_keys[of_key * token_stride + place];
+  }
+};
+
 template <typename T>
 struct AttentionOperands {
   const T* queries;
@@ -44,6 +64,10 @@ struct AttentionOperands {
   int sequences, tokens;
   float scale;  // to units of log(2), in which scores are kept
   PairBiases pair_biases;
+  PlaceProducts places = {};
+
+  // Whether scores of pairs have something added.
+  __device__ bool AddsToPairs() const { return pair_biases.data != nullptr || places.of_queries != nullptr; }
 };
 
 inline PairBiases PairBiasesOf(const KernelArgs& args) {
@@ -88,6 +112,38 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .tokens = static_cast<int>(tokens),
           .scale = problem.attention().scale * kLog2E,
           .pair_biases = PairBiasesOf(args)};
+}
+
+// Calls launch(operands, heads) for all heads, or, with places, for some at a time, whose products are queued before.
+template <Layout kLayout, DType kDType, typename Launch>
+void AttendHeads(const KernelArgs& args, Stream& stream, const Launch& launch) {
+  using T = Element<kDType>;
+  const AttentionOperands<T> op = AttentionOperandsOf<kLayout, kDType>(args);
+  const Problem& problem = *args.problem;
+  const int heads = problem.attention().heads;
+  if (problem.op != Op::kDisentangledAttention) return launch(op, heads);
+  const auto& vectors = DeviceAttentionPlaces::From(args);
+  const int pitch = static_cast<int>(PlacePitch(problem)), at_once = HeadsAtOnce(problem);
+  auto* const of_queries = reinterpret_cast<float*>(args.workspace.data());
+  auto* const of_keys = of_queries + int64_t{op.tokens} * at_once * pitch;
+  CudaStream& cuda = CudaStream::From(stream);
+  const bool tokens_adjacent = kLayout == Layout::kRows;
+  const int64_t stride = tokens_adjacent ? op.query.channel : op.query.token;
+  for (int first = 0; first < heads; first += at_once) {
+    const int some = std::min(at_once, heads - first);
+    const HeadOperand queries = {op.queries, op.qk_size * op.query.channel, stride, tokens_adjacent};
+    const HeadOperand keys = {op.keys, op.qk_size * op.query.channel, stride, tokens_adjacent};
+    cuda.Report(QueuePlaceProducts(args, queries, vectors.of_queries(), first, some, of_queries, cuda));
+    cuda.Report(QueuePlaceProducts(args, keys, vectors.of_keys(), first, some, of_keys, cuda));
+    AttentionOperands<T> part = op;
+    part.queries += int64_t{first} * op.qk_size * op.query.channel;
+    part.keys += int64_t{first} * op.qk_size * op.query.channel;
+    part.values += int64_t{first} * op.vo_size * op.value.channel;
+    part.output += int64_t{first} * op.vo_size * op.out.channel;
+    part.places = {of_queries,       of_keys,         int64_t{at_once} * pitch, pitch,
+                   vectors.places(), vectors.least(), vectors.last(),           op.tokens - 1};
+    launch(part, some);
+  }
 }
 
 // The tokens of a block: queries [first, first + those of a tile) of [begin, end), where tiles begin at multiples also
@@ -219,15 +275,23 @@ __device__ bool FindNextAttentionTile(const AttentionOperands<T>& op, int step, 
 }
 
 // Adds what pairs add to a warp's scores, which lie as a product leaves them (tensor_core/mma.cuh): of query g + 8r and
-// key 8j + 2t + e in scores[j][2r + e], where the lane is 4g + t. `query` and `key` are the first ones' places.
+// key 8j + 2t + e in scores[j][2r + e], where the lane is 4g + t. `query` and `key` are the first ones, as tokens of
+// the batch.
 template <typename S>
-__device__ void AddPairBiases(const PairBiases& biases, int head, int query, int key, float (&scores)[S::kOctets][4]) {
+__device__ void AddToPairs(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head, int query,
+                           int key, float (&scores)[S::kOctets][4]) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const auto add = [&](const auto& to_pairs, int first) {
 #pragma unroll
-  for (int j = 0; j < S::kOctets; ++j) {
+    for (int j = 0; j < S::kOctets; ++j) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) scores[j][e] += biases.At(head, query + g + e / 2 * 8, key + 8 * j + 2 * t + e % 2);
-  }
+      for (int e = 0; e < 4; ++e) {
+        scores[j][e] += to_pairs.At(head, query - first + g + e / 2 * 8, key - first + 8 * j + 2 * t + e % 2);
+      }
+    }
+  };
+  if (op.pair_biases.data != nullptr) return add(op.pair_biases, work.begin);
+  add(op.places, 0);
 }
 
 // Which keys of a tile of 32 * words a block's queries attend to.

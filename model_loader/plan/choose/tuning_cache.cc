@@ -49,10 +49,12 @@ std::string TimedText(const Lookup& lookup) {
 }
 
 std::string TimedText(const Attention& attention) {
-  const auto& [heads, scale, length, nonzeros, packed, reach] = attention;  // a weight's pattern has a hash of its own
+  const auto& [heads, scale, length, nonzeros, packed, reach, places] =
+      attention;  // a weight's pattern has a hash of its own
   const bool is_biased = nonzeros == 0 && (length > 0 || reach > 0);
   return Concat(packed ? " packed" : "", " heads ", heads,
-                is_biased ? Concat(" length ", length, " reach ", reach) : "");
+                is_biased ? Concat(" length ", length, " reach ", reach) : "",
+                places == 0 ? "" : Concat(" places ", places));
 }
 
 std::string TimedText(const Normalisation& normalisation) {

@@ -64,7 +64,7 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
     if (token != 0 && token != -1) rules.skips_masked = false;
   }
   for (const Layer& layer : network.layers) {
-    if (layer.op != Op::kBiasedAttention) continue;
+    if (layer.op != Op::kBiasedAttention && layer.op != Op::kDisentangledAttention) continue;
     // Distances stay what they are where nothing between two tokens is left out; places are those of all.
     rules.keeps_between = true;
     if (layer.attention().length > 0) rules.skips_masked = false;

@@ -41,6 +41,7 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kSparseAttention, Attention{2, 0.5f}},
       {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .reach = 7}},
       {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .length = 9}},
+      {Op::kDisentangledAttention, Attention{.heads = 2, .scale = 0.5f, .places = 11}},
       {Op::kLayerNorm, Normalisation{1e-5f}},
       {Op::kLayerNorm, Normalisation{1e-5f, false}},
       {Op::kLayerNorm, Normalisation{1e-5f, false, 4}},

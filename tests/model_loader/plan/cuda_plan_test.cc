@@ -282,6 +282,7 @@ void CudaPlanTest::ExpectEncoderClose(const Network& network) {
 // With heads that tensor cores take, apart and packed; those of the second turn queries and keys by position.
 TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
   for (const int64_t rotary : {0, 80}) ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .rotary = rotary}));
+  ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .places = 21}));
 }
 
 // Linear layers whose residual and norm one kernel computes, with the norm's results read in other layouts, too.
