@@ -6,6 +6,7 @@
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/evaluate_products.h"
 #include "model_loader/semantics/given_axes.h"
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slice_arguments.h"
@@ -309,12 +310,20 @@ struct Evaluator {
 };
 
 constexpr Evaluator kEvaluators[] = {
-    {"Add", EvaluateArithmetic},      {"Cast", EvaluateCast},
-    {"Concat", EvaluateConcat},       {"ConstantOfShape", EvaluateConstantOfShape},
-    {"Div", EvaluateArithmetic},      {"Gather", EvaluateGather},
-    {"Mul", EvaluateArithmetic},      {"Reshape", EvaluateReshape},
-    {"Slice", EvaluateSlice},         {"Squeeze", EvaluateSqueeze},
-    {"Sub", EvaluateArithmetic},      {"Transpose", EvaluateTranspose},
+    {"Add", EvaluateArithmetic},
+    {"Cast", EvaluateCast},
+    {"Concat", EvaluateConcat},
+    {"ConstantOfShape", EvaluateConstantOfShape},
+    {"Div", EvaluateArithmetic},
+    {"Gather", EvaluateGather},
+    {"LayerNormalization", EvaluateLayerNorm},
+    {"MatMul", EvaluateMatMul},
+    {"Mul", EvaluateArithmetic},
+    {"Reshape", EvaluateReshape},
+    {"Slice", EvaluateSlice},
+    {"Squeeze", EvaluateSqueeze},
+    {"Sub", EvaluateArithmetic},
+    {"Transpose", EvaluateTranspose},
     {"Unsqueeze", EvaluateUnsqueeze},
 };
 

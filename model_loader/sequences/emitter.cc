@@ -195,6 +195,14 @@ int Emitter::BiasedAttention(int q, int k, int v, int64_t heads, float scale, co
                  {{"heads", heads}, {"scale", scale}, {"length", table.length}, {"reach", table.reach}});
 }
 
+int Emitter::DisentangledAttention(int q, int k, int v, int64_t heads, float scale, int64_t places,
+                                   const std::vector<float>& vectors) {
+  Count("disentangled_attention");
+  const int weight = Weight({2 * Channels(q) + 1, places}, vectors, std::nullopt);
+  return AddNode("DisentangledAttention", {q, k, v, weight}, Channels(v), true,
+                 {{"heads", heads}, {"scale", scale}, {"places", places}});
+}
+
 std::pair<int, int> Emitter::Pattern(const AttentionPattern& pattern) {
   const auto add = [&](const char* suffix, const std::vector<uint32_t>& places) {
     const auto bytes = std::as_bytes(std::span(places));

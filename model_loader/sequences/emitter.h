@@ -66,6 +66,9 @@ class Emitter {
     int64_t length = 0, reach = 0;
   };
   int BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table);
+  // Vectors [2 * channels of q + 1, places], as Op::kDisentangledAttention has them.
+  int DisentangledAttention(int q, int k, int v, int64_t heads, float scale, int64_t places,
+                            const std::vector<float>& vectors);
   // `table`: a constant [positions, 2 * pairs], as Op::kRotary has it.
   int Rotary(int x, int table, const Rotation& rotation);
   int Table(const Tensor& table);

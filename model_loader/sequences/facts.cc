@@ -34,6 +34,11 @@ Status SequenceFacts::TakeMaskedMean(const Graph& graph, int input) {
   return ReadAsMask(graph, input);
 }
 
+Status SequenceFacts::ReadMaskedTokens(const Graph& graph, int input) {
+  masked_tokens_ = true;
+  return ReadAsMask(graph, input);
+}
+
 Status SequenceFacts::Finish(const Graph& graph) {
   for (const int input : ids_) {
     if (input == sequences_.mask) {
@@ -50,6 +55,9 @@ Status SequenceFacts::Finish(const Graph& graph) {
   }
   constexpr float kExcludes = -1e4f;
   sequences_.skips_masked = masks_attention_ && sequences_.masked_bias <= kExcludes;
+  if (masked_tokens_ && !sequences_.skips_masked) {
+    return Unimplemented("tokens are multiplied by the mask, and attention does not leave masked ones out");
+  }
   return {};
 }
 

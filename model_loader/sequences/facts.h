@@ -30,6 +30,8 @@ class SequenceFacts {
   }
   Status TakeMaskedMean(const Graph& graph, int input);
   void TakePlainMean() { plain_mean_ = true; }
+  // Tokens times the mask, whose masked ones nothing reads but what is left out.
+  Status ReadMaskedTokens(const Graph& graph, int input);
 
   // Once all nodes are seen: whether that goes together, and whether masked tokens may be left out.
   Status Finish(const Graph& graph);
@@ -40,6 +42,7 @@ class SequenceFacts {
   bool masks_attention_ = false, plain_attention_ = false;
   bool masked_mean_ = false, plain_mean_ = false;
   bool plain_positions_ = false;
+  bool masked_tokens_ = false;
 };
 
 }  // namespace swizzle::sequences

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/strides.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/places.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -192,8 +195,40 @@ StatusOr<Form> InterpretConstantOfShape(Context& context) {
   return known;
 }
 
+// A branch that is known to be taken, and only passes on what it reads.
+StatusOr<Form> InterpretIf(Context& context) {
+  const auto condition = NumberOf(context, 0);
+  if (!condition) return context.Refuse("which branch it takes is not known beforehand");
+  const auto attribute = context.node().attributes.find(*condition != 0 ? "then_branch" : "else_branch");
+  const auto* branch = attribute == context.node().attributes.end()
+                           ? nullptr
+                           : std::get_if<std::shared_ptr<const Body>>(&attribute->second);
+  if (branch == nullptr) return context.Refuse("it lacks a branch");
+  const Graph& graph = (*branch)->graph;
+  std::map<int, int> passed;  // to values of the branch, from those around it
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    passed[graph.inputs[i]] = context.node().inputs[(*branch)->captured[i]];
+  }
+  for (const Node& node : graph.nodes) {
+    const auto from = node.inputs.empty() ? passed.end() : passed.find(node.inputs[0]);
+    if (node.op != "Identity" || from == passed.end()) return context.Refuse("the branch that it takes computes");
+    passed[node.outputs[0]] = from->second;
+  }
+  const auto form_of = [&](size_t output) -> StatusOr<Form> {
+    const auto from = passed.find(graph.outputs[output].value);
+    if (from == passed.end()) return context.Refuse("the branch that it takes gives a constant");
+    return context.FormOf(from->second);
+  };
+  for (size_t i = 1; i < graph.outputs.size(); ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(Form other, form_of(i));
+    context.SetOther(i, std::move(other));
+  }
+  return form_of(0);
+}
+
 // Elements that are all the same are so wherever they are taken from.
 StatusOr<Form> InterpretGatherElements(Context& context) {
+  if (context.InputAs<PlaceProducts>(0) != nullptr) return TakePlaces(context);
   const auto* data = context.InputAs<Known>(0);
   if (data == nullptr || !data->IsUniform()) return context.Refuse("it takes elements that are not all the same");
   Known taken = *data;

@@ -15,6 +15,7 @@ StatusOr<Form> MoveKnown(Context& context);
 StatusOr<Form> ComputeKnown(Context& context);
 StatusOr<Form> InterpretConstantOfShape(Context& context);
 StatusOr<Form> InterpretGatherElements(Context& context);
+StatusOr<Form> InterpretIf(Context& context);
 
 }  // namespace swizzle::sequences
 

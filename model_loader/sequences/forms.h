@@ -155,6 +155,27 @@ struct Mixture {
   View view;
 };
 
+// Vectors that are the same for every request, of heads and of places of one token from another (DeBERTa). The view's
+// channels are places in `numbers`.
+struct ConstantVectors {
+  std::shared_ptr<const std::vector<float>> numbers;
+  View view;
+};
+
+// Sums of an activation's products with such vectors, [.., kLength, places], then one for each pair of tokens, [..,
+// kLength, kKeys], the place being that of their distance.
+struct PlaceProducts {
+  struct Term {
+    int value = kNoValue;                               // of the new graph: heads, one behind the other
+    std::shared_ptr<const std::vector<float>> vectors;  // [channels][places]
+    double factor = 1.0;
+    SharedDistances places = nullptr;  // the place by key - query, once they are taken
+    bool of_keys = false;              // else the activation's tokens are the queries
+  };
+  std::vector<Term> terms;
+  View view;
+};
+
 // A stage of a written-out layer normalisation, or of one by the root mean square.
 struct Moment {
   enum class Stage { kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled };
@@ -179,6 +200,7 @@ struct Scores {
   double scale_after_mask = 1.0;                          // what scores were multiplied by since
   SharedDistances biases;                                 // are added, by distance; of one state; null: none
   std::shared_ptr<const std::vector<float>> pair_biases;  // likewise [heads][length][length]
+  std::vector<PlaceProducts::Term> places;                // likewise, but for the scale of queries times keys
   View view;
 };
 
@@ -197,7 +219,7 @@ struct TokenCount {
 };
 
 using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, PositionNumbers,
-                          Tokens, Mixture, Moment, Scores, MaskedTokens, TokenCount>;
+                          Tokens, Mixture, ConstantVectors, PlaceProducts, Moment, Scores, MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

@@ -11,6 +11,7 @@
 #include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moments.h"
 #include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/places.h"
 #include "model_loader/sequences/pools.h"
 #include "model_loader/sequences/position_numbers.h"
 #include "model_loader/sequences/positions.h"
@@ -24,6 +25,8 @@ namespace {
 // All inputs are the same for every request.
 StatusOr<Form> EvaluateKnown(Context& context) {
   constexpr std::string_view kMoves[] = {"Concat", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"};
+  const std::string& op = context.node().op;
+  if (op == "MatMul" || op == "LayerNormalization") return EvaluateConstants(context);
   const auto is_listed = [&](size_t i) {
     const Known* known = context.InputAs<Known>(i);
     return known == nullptr || !known->numbers.empty() || known->constant == kNoValue;
@@ -76,6 +79,7 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   const bool known_operator = PointFunctionOf(context.node(), DType::kFloat32).has_value();
   if (!known_operator) return context.Refuse("the operator is supported on numbers known beforehand only");
   if (context.AnyInputIs<Scores>()) return CombineScores(context);
+  if (context.AnyInputIs<PlaceProducts>()) return CombinePlaceProducts(context);
   if (context.AnyInputIs<Pairs>()) return CombinePairs(context);
   if (context.AnyInputIs<Distances>()) return CombineDistances(context);
   if (context.AnyInputIs<MaskedTokens>() || context.AnyInputIs<TokenCount>()) return CombinePool(context);

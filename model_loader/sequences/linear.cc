@@ -6,6 +6,7 @@
 #include "model_loader/semantics/integer_products.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/places.h"
 #include "model_loader/sequences/position_numbers.h"
 #include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
@@ -86,6 +87,10 @@ StatusOr<Form> InterpretMatMul(Context& context) {
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens values, AsTokens(context, context.Input(1)));
     if (trans_b != 0 || alpha != 1.0f) return context.Refuse("it scales or transposes values");
     return AttentionOf(context, *scores, values);
+  }
+  if (MeetsPlaces(context)) {
+    if (trans_b != 0) return context.Refuse("it transposes vectors of places");
+    return PlaceProductsOf(context, alpha);
   }
   if (context.InputAs<Known>(1) != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens x, AsMatrix(context, context.Input(0)));

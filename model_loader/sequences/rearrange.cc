@@ -7,8 +7,10 @@
 #include "model_loader/semantics/reshape.h"
 #include "model_loader/semantics/slices.h"
 #include "model_loader/sequences/activations.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/places.h"
 #include "model_loader/sequences/position_numbers.h"
 
 namespace swizzle::sequences {
@@ -23,6 +25,8 @@ StatusOr<Form> Rearrange(Context& context, const std::function<std::optional<Vie
   if (const auto* known = std::get_if<Known>(&form); known != nullptr && !known->IsUniform()) {
     if (const auto pairs = AsPairs(context, 0); pairs.ok()) {
       form = *pairs;
+    } else if (auto distances = DistancesOfTable(context, *known)) {
+      form = *std::move(distances);
     } else {
       auto numbers = AsPositionNumbers(context, form);
       if (!numbers.ok()) return context.Refuse("its input is a constant of many elements");
@@ -100,7 +104,9 @@ StatusOr<Form> InterpretFlatten(Context& context) {
 
 StatusOr<Form> InterpretTranspose(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto perm, PermutationOf(context.node(), ShapeOf(context.Input(0))->size()));
-  return Rearrange(context, [&](const View& view) { return Transposed(view, perm); });
+  SWIZZLE_ASSIGN_OR_RETURN(Form form, Rearrange(context, [&](const View& view) { return Transposed(view, perm); }));
+  if (auto* products = std::get_if<PlaceProducts>(&form)) TurnPlaces(*products);
+  return form;
 }
 
 StatusOr<Form> InterpretSqueeze(Context& context) {
@@ -123,10 +129,23 @@ StatusOr<Form> InterpretUnsqueeze(Context& context) {
   return Rearrange(context, [&](const View& view) { return Reshaped(view, shape); });
 }
 
+StatusOr<Form> InterpretTile(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Wholes repeats, WholesOf(context, 1, "repeats"));
+  auto vectors = AsConstantVectors(context, 0);
+  if (!vectors.ok()) return vectors.status();
+  if (repeats.size() != vectors->view.rank()) return context.Refuse("it repeats other dimensions than it has");
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    Axes& dim = vectors->view.dims[i];
+    if (!repeats[i].IsOne()) dim.insert(dim.begin(), Axis{AxisKind::kRepeat, repeats[i]});
+  }
+  return *std::move(vectors);
+}
+
 StatusOr<Form> InterpretExpand(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const Wholes shape, WholesOf(context, 1, "shape"));
   int64_t offset = 0;
   const Known* known = context.InputAs<Known>(0);
+  if (known != nullptr && Broadcast(known->shape, shape) == known->shape) return *known;
   if (known != nullptr && !known->IsUniform() && IsCountingUp(*known, offset) &&
       known->shape.back() == SizeOf(context.LengthAxis())) {
     Positions positions;

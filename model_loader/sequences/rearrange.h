@@ -10,6 +10,7 @@ namespace swizzle::sequences {
 StatusOr<Form> InterpretShape(Context& context);
 StatusOr<Form> InterpretReshape(Context& context);
 StatusOr<Form> InterpretFlatten(Context& context);
+StatusOr<Form> InterpretTile(Context& context);
 StatusOr<Form> InterpretTranspose(Context& context);
 StatusOr<Form> InterpretSqueeze(Context& context);
 StatusOr<Form> InterpretUnsqueeze(Context& context);

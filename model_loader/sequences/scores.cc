@@ -8,6 +8,7 @@
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/pair_masks.h"
+#include "model_loader/sequences/places.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -66,8 +67,8 @@ bool KeepsHeads(const std::vector<int64_t>& channels, int64_t all, int64_t heads
 }
 
 // The matrix of tokens whose channels are these, and what it is still to be multiplied by.
-StatusOr<std::pair<int, double>> HeadMatrix(Context& context, const Tokens& tokens,
-                                            const std::vector<int64_t>& channels) {
+StatusOr<std::pair<int, double>> MatrixOf(Context& context, const Tokens& tokens,
+                                          const std::vector<int64_t>& channels) {
   SWIZZLE_ASSIGN_OR_RETURN(const auto factored, WithoutFactor(context, tokens));
   SWIZZLE_ASSIGN_OR_RETURN(const int value, context.out().SelectChannels(factored.first.value, channels));
   return std::pair(value, factored.second);
@@ -90,6 +91,25 @@ StatusOr<Form> SelectScores(Context& context, Scores scores, size_t at) {
   if ((mask->at_one != 0) != keeps_one) return context.Refuse("its condition is no mask of tokens");
   if ((mask->at_zero != 0) == (mask->at_one != 0)) return scores;
   return MaskScores(context, std::move(scores), *mask, *fill);
+}
+
+// Whether Where, whose input `at` the probabilities are, makes those of masked keys 0, which they are.
+bool KeepsProbabilities(Context& context, const Scores& scores, size_t at) {
+  const auto* mask = context.InputAs<TokenNumbers>(0);
+  if (at == 0 || mask == nullptr || mask->input != scores.mask || scores.masked_bias > kExcludedScore) return false;
+  const bool keeps_where_one = (mask->at_one != 0) == (at == 1) && (mask->at_zero != 0) != (mask->at_one != 0);
+  return keeps_where_one && NumberOf(context, at == 1 ? 2 : 1) == 0.0;
+}
+
+// What leaves probabilities, the input `at`, as they are, or asks whether any is invalid.
+StatusOr<Form> CombineProbabilities(Context& context, Scores scores, size_t at) {
+  const std::string& op = context.node().op;
+  if (op == "Where" && KeepsProbabilities(context, scores, at)) return scores;
+  if (op == "IsNaN") scores.stage = Stage::kInvalid;
+  const Scores* invalid = op == "Where" ? context.InputAs<Scores>(0) : nullptr;
+  const bool cleans = invalid != nullptr && invalid->stage == Stage::kInvalid && NumberOf(context, 1) == 0.0;
+  if (op != "IsNaN" && !cleans) return context.Refuse("it changes attention's probabilities");
+  return scores;
 }
 
 // Adds or subtracts what is no number: by distance, or for each pair of tokens, where it is a mask or not.
@@ -132,8 +152,8 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
     std::ranges::sort(of_queries);
     of_keys = of_queries;
   }
-  SWIZZLE_ASSIGN_OR_RETURN(const auto q, HeadMatrix(context, queries, of_queries));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto k, HeadMatrix(context, keys, of_keys));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto q, MatrixOf(context, queries, of_queries));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto k, MatrixOf(context, keys, of_keys));
   scores.queries = q.first;
   scores.keys = k.first;
   scores.scale = scale * q.second * k.second;
@@ -145,6 +165,14 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
   return scores;
 }
 
+StatusOr<HeadMatrix> HeadsOf(Context& context, const Tokens& tokens) {
+  const Axes& of_head = tokens.view.dims.back();
+  const std::vector<int64_t> channels = HeadChannels(tokens.view, of_head);
+  SWIZZLE_ASSIGN_OR_RETURN(const auto matrix, MatrixOf(context, tokens, channels));
+  const auto size = static_cast<int64_t>(ChannelsOf(of_head, 0).size());
+  return HeadMatrix{matrix.first, matrix.second, static_cast<int64_t>(channels.size()) / size};
+}
+
 StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values) {
   const size_t rank = values.view.rank();
   const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
@@ -153,8 +181,7 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
                        AlikeInHeads(scores.view, values.view);
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto v,
-                           HeadMatrix(context, whole, HeadChannels(whole.view, whole.view.dims[rank - 1])));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto v, MatrixOf(context, whole, HeadChannels(whole.view, whole.view.dims[rank - 1])));
   SequenceFacts& facts = context.facts();
   if (scores.mask == kNoValue) {
     facts.AttendWithoutMask();
@@ -164,7 +191,9 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
     if (!masked.ok()) return context.Refuse(masked.message());
   }
   Tokens attended;
-  if (scores.biases != nullptr || scores.pair_biases != nullptr) {
+  if (!scores.places.empty()) {
+    SWIZZLE_ASSIGN_OR_RETURN(attended.value, DisentangledAttentionOf(context, scores, v.first));
+  } else if (scores.biases != nullptr || scores.pair_biases != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, BiasedAttentionOf(context, scores, v.first));
   } else if (scores.pattern != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, SparseAttentionOf(context, scores, v.first));
@@ -200,17 +229,15 @@ StatusOr<Form> CombineScores(Context& context) {
   size_t at = inputs - 1;
   while (context.InputAs<Scores>(at) == nullptr) --at;
   Scores scores = *context.InputAs<Scores>(at);
-  if (scores.stage == Stage::kProbabilities) {
-    if (op == "IsNaN") scores.stage = Stage::kInvalid;
-    const Scores* invalid = op == "Where" ? context.InputAs<Scores>(0) : nullptr;
-    const bool cleans = invalid != nullptr && invalid->stage == Stage::kInvalid && NumberOf(context, 1) == 0.0;
-    if (op != "IsNaN" && !cleans) return context.Refuse("it changes attention's probabilities");
-    return scores;
-  }
+  if (scores.stage == Stage::kProbabilities) return CombineProbabilities(context, std::move(scores), at);
   if (scores.stage != Stage::kRaw) return context.Refuse("it changes attention's scores in a way not known");
   if (op == "Where") return SelectScores(context, std::move(scores), at);
   if (inputs != 2) return context.Refuse("it changes attention's scores in a way not known");
   const size_t other = 1 - at;
+  if (const auto* products = context.InputAs<PlaceProducts>(other)) {
+    if (op != "Add") return context.Refuse("it does not add products with vectors of places");
+    return WithPlaces(context, std::move(scores), *products);
+  }
   if (const auto* mask = context.InputAs<TokenNumbers>(other)) {
     if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it does not add the mask");
     const double bias = mask->at_zero - mask->at_one;
@@ -231,6 +258,7 @@ StatusOr<Form> CombineScores(Context& context) {
   scores.masked_bias *= factor;
   if (scores.pattern != nullptr) scores.scale_after_mask *= factor;
   SWIZZLE_RETURN_IF_ERROR(ScaleBiases(context, scores, factor));
+  for (PlaceProducts::Term& term : scores.places) term.factor *= factor;
   return scores;
 }
 

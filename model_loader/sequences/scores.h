@@ -9,6 +9,13 @@ namespace swizzle::sequences {
 
 // queries [.., length, channels] times keys [.., channels, length]
 StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale);
+// An activation's heads, [.., length, channels of a head], as a matrix that has them one behind the other.
+struct HeadMatrix {
+  int value;      // of the new graph
+  double factor;  // what it is still to be multiplied by
+  int64_t heads;
+};
+StatusOr<HeadMatrix> HeadsOf(Context& context, const Tokens& tokens);
 // The canonical attention of these probabilities to `values` [.., length, channels].
 StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values);
 // Scores of masked keys become less by `bias`, which is negative.

@@ -15,7 +15,8 @@ EXPORTS = ROOT / 'tests' / 'testdata' / 'exports'
 QUANTISED_TOLERANCE = 0.05  # largest difference over largest magnitude
 BATCH, TOKENS, LENGTHS = 3, 11, [11, 5, 1]
 VOCABULARY = 40
-TEXTS = ('bert', 'camembert', 'distilbert', 'electra', 'gemma3', 'modernbert', 'mpnet', 'qwen3', 'roberta', 't5')
+TEXTS = ('bert', 'camembert', 'deberta', 'distilbert', 'electra', 'gemma3', 'modernbert', 'mpnet', 'qwen3', 'roberta',
+         't5')
 PADDING = {'roberta': 1, 'camembert': 1, 'mpnet': 1}  # the id, where positions are made of ids; else 0
 
 # name -> regions, layers that they hold, interpreted nodes. None: it is planned whole
@@ -25,6 +26,8 @@ EXPECTED = {
     'bert_sdpa_opset14': None,
     'camembert_opset14': None,
     'convnext_opset17': (5, 19, 13),
+    'deberta_opset17': None,
+    'deberta_opset20': None,
     'densenet_opset9': None,
     'distilbert_opset14': None,
     'electra_opset12': None,

@@ -208,7 +208,7 @@ def deberta(g, s):
     deberta_stack(g, s, ids, mask, by_query, by_key, length, g.integers(length))
 
 
-@architecture({**LENGTH, 'span': 16})
+@architecture({**LENGTH, 'span': 16}, {**BASE, 'span': 256})
 def deberta_any_length(g, s):
     """The places are computed of the length; those far apart share the table's ends."""
     ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')

@@ -112,6 +112,14 @@ def gemma3():
     return text(transformers.Gemma3TextModel(config))
 
 
+def deberta():
+    """DeBERTa-v3: places of tokens far apart are shared, queries and keys share the projections of places."""
+    config = transformers.DebertaV2Config(**{**TEXT, 'num_hidden_layers': 2}, type_vocab_size=0, position_buckets=4,
+                                          relative_attention=True, share_att_key=True, pos_att_type=['p2c', 'c2p'],
+                                          norm_rel_ebd='layer_norm', position_biased_input=False)
+    return text(transformers.DebertaV2Model(config))
+
+
 def vit():
     return vision(transformers.ViTModel(transformers.ViTConfig(**VISION, **EAGER)))
 
@@ -175,7 +183,7 @@ def recurrent():
 EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,), electra: (12,), distilbert: (14,),
            mpnet: (13,), t5: (12,), vit: (11, 17), swin: (11,), convnext: (17,), segformer: (12,), shufflenet: (11,),
            densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
-NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,)}
+NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20)}
 DYNAMO = 18  # from this opset on exporters trace by torch.export
 
 

@@ -93,16 +93,7 @@ StatusOr<Results> Dropout(Call& call) {
 
 StatusOr<Array> Abs(Call& call) { return MapNumber(call, elementwise::kAbs); }
 StatusOr<Array> Neg(Call& call) { return MapNumber(call, elementwise::kNeg); }
-
-StatusOr<Array> Sign(Call& call) {
-  return MapNumber(call, []<typename T>(T x) -> T {
-    if constexpr (std::is_unsigned_v<T>)
-      return x != 0;
-    else
-      return x > 0 ? T(1) : (x < 0 ? T(-1) : T(0));
-  });
-}
-
+StatusOr<Array> Sign(Call& call) { return MapNumber(call, elementwise::kSign); }
 StatusOr<Array> Relu(Call& call) { return MapNumber(call, elementwise::kRelu); }
 
 StatusOr<Array> Floor(Call& call) { return MapReal(call, elementwise::kFloor); }
