@@ -13,6 +13,7 @@
 #include "model_loader/safetensors/checkpoint_weights.h"
 #include "model_loader/safetensors/compressed_tensors.h"
 #include "model_loader/safetensors/compression_config.h"
+#include "model_loader/safetensors/deberta_graph.h"
 #include "model_loader/safetensors/encoder_config.h"
 #include "model_loader/safetensors/modernbert_graph.h"
 #include "model_loader/safetensors/nomic_bert_graph.h"

@@ -192,6 +192,22 @@ StatusOr<EncoderBuilder::Linear> EncoderBuilder::AddLinear(const std::string& na
   return Linear{Add(name, "Add", {bias, AddProduct(name, x, std::move(weight))}), outputs};
 }
 
+StatusOr<std::vector<int>> EncoderBuilder::AddSharedLinear(const std::string& name, const std::vector<int>& xs,
+                                                           int64_t inputs, int64_t outputs) {
+  SWIZZLE_ASSIGN_OR_RETURN(const LinearWeight weight, weights_.TakeLinear(name, {outputs, inputs}));
+  if (weight.numbers) {
+    return Unimplemented("the tensor '", name, ".weight' is of whole numbers, and places share it: export it to ONNX");
+  }
+  const int matrix = graph_.AddConstant(name + ".weight", Transposed(weight.matrix));
+  SWIZZLE_ASSIGN_OR_RETURN(const int bias, Constant(name + ".bias", {outputs}));
+  std::vector<int> results;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const std::string place = i == 0 ? name : Concat(name, ".shared.", i);
+    results.push_back(Add(place, "Add", {bias, Add(place, "MatMul", {xs[i], matrix})}));
+  }
+  return results;
+}
+
 int EncoderBuilder::AddHeads(const std::string& name, int x, int64_t heads, int64_t head_size,
                              std::vector<int64_t> order) {
   const int target = List(name + ".heads", {0, 0, heads, head_size});

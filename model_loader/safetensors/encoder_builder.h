@@ -64,6 +64,10 @@ class EncoderBuilder {
   // `outputs` is -1 where any number will do.
   StatusOr<Linear> AddLinear(const std::string& name, int x, int64_t inputs, int64_t outputs, bool has_bias = true);
 
+  // The same linear layer of several values, the first of them tokens. UNIMPLEMENTED where it is of whole numbers.
+  StatusOr<std::vector<int>> AddSharedLinear(const std::string& name, const std::vector<int>& xs, int64_t inputs,
+                                             int64_t outputs);
+
   // [batch, sequence, heads x head size] as [batch, heads, sequence, head size], or with `order`.
   int AddHeads(const std::string& name, int x, int64_t heads, int64_t head_size, std::vector<int64_t> order);
   // What attention made of values, [batch, heads, sequence, head size], as [batch, sequence, rows].

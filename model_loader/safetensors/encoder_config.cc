@@ -34,6 +34,7 @@ constexpr auto kKinds = std::to_array<Kind>({
     {"distilbert", "DistilBert", As<ReadBertConfig>},
     {"mpnet", "MPNet", As<ReadBertConfig>},
     {"electra", "Electra", As<ReadBertConfig>},
+    {"deberta-v2", "DebertaV2", As<ReadDebertaConfig>},
     {"modernbert", "ModernBert", As<ReadModernBertConfig>},
     {"nomic_bert", "NomicBert", As<ReadNomicBertConfig>},
     {"qwen2", "Qwen2", As<ReadQwenConfig>},

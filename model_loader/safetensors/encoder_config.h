@@ -7,6 +7,7 @@
 
 #include "kernels/base/status.h"
 #include "model_loader/safetensors/bert_config.h"
+#include "model_loader/safetensors/deberta_config.h"
 #include "model_loader/safetensors/modernbert_config.h"
 #include "model_loader/safetensors/nomic_bert_config.h"
 #include "model_loader/safetensors/qwen_config.h"
@@ -15,7 +16,7 @@ namespace swizzle {
 
 // A family is what is computed alike. Its type tells how its tensors are called (tensor_names.h) and which graph is
 // written of them (BuildEncoderGraph of bert_graph.h and the like).
-using EncoderConfig = std::variant<BertConfig, ModernBertConfig, NomicBertConfig, QwenConfig>;
+using EncoderConfig = std::variant<BertConfig, DebertaConfig, ModernBertConfig, NomicBertConfig, QwenConfig>;
 
 // Fields that are left out, or null, have the values that transformers gives them. A missing model_type follows from
 // architectures, and where these are missing, too, is `type_of_tensors`, which may be empty. Fields that only say how

@@ -90,6 +90,16 @@ std::string NameAfter(std::string_view prefix, std::string_view name, std::span<
   return is_its ? std::string(name) : "";
 }
 
+std::string NameIn(const DebertaConfig& config, std::string_view prefix, std::string_view name) {
+  constexpr std::string_view kEncoder[] = {"embeddings.LayerNorm.", "embeddings.embed_proj.",
+                                           "embeddings.token_type_embeddings.", "embeddings.word_embeddings.",
+                                           "encoder."};
+  constexpr std::string_view kClassifier[] = {"pooler.", "classifier."};
+  std::string within = NameAfter(prefix, name, kEncoder);
+  if (!within.empty() || !config.classifies) return within;
+  return NameAfter(WrapperOf(prefix), name, kClassifier);
+}
+
 std::string NameIn(const ModernBertConfig& config, std::string_view prefix, std::string_view name) {
   constexpr std::string_view kEncoder[] = {"embeddings.", "layers.", "final_norm."};
   constexpr std::string_view kClassifier[] = {"head.", "classifier."};

@@ -83,9 +83,10 @@ TEST_P(ShippedCheckpointTest, AnswersTheSameFromShards) {
 }
 
 const auto NameOf = [](const auto& name) { return std::string(name.param); };
-const auto kPlanned = ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask",
-                                        "roberta", "mpnet", "distilbert", "distilbert_int8", "modernbert",
-                                        "modernbert_classifier", "nomic_bert", "qwen2", "qwen3");
+const auto kPlanned =
+    ::testing::Values("bert", "bert_bitmask", "bert_24_bitmask", "bert_int8", "bert_int8_bitmask", "roberta", "mpnet",
+                      "distilbert", "distilbert_int8", "deberta_v2", "deberta_v3_classifier", "modernbert",
+                      "modernbert_classifier", "nomic_bert", "qwen2", "qwen3");
 INSTANTIATE_TEST_SUITE_P(Checkpoints, PlannedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ShippedCheckpointTest, kPlanned, NameOf);
 INSTANTIATE_TEST_SUITE_P(InRegions, ShippedCheckpointTest, ::testing::Values("nomic_bert_interleaved"), NameOf);

@@ -16,9 +16,11 @@ from compressed_tensors.quantization import (QuantizationArgs, QuantizationConfi
                                              QuantizationStatus, apply_quantization_config)
 from compressed_tensors.quantization.utils import calculate_qparams
 from safetensors.torch import save_file
-from transformers import (BertConfig, BertModel, DistilBertConfig, DistilBertModel, ModernBertConfig,
-                          ModernBertForSequenceClassification, ModernBertModel, MPNetConfig, MPNetModel, RobertaConfig,
-                          PretrainedConfig, Qwen2Config, Qwen2Model, Qwen3Config, Qwen3Model, RobertaModel)
+from transformers import (BertConfig, BertModel, DebertaV2Config, DebertaV2ForSequenceClassification,
+                          DebertaV2Model, DistilBertConfig, DistilBertModel, ModernBertConfig,
+                          ModernBertForSequenceClassification, ModernBertModel, MPNetConfig, MPNetModel,
+                          RobertaConfig, PretrainedConfig, Qwen2Config, Qwen2Model, Qwen3Config, Qwen3Model,
+                          RobertaModel)
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 FOLDER = pathlib.Path(__file__).parent
@@ -130,6 +132,7 @@ def main():
     save_quantised(distil)
     mpnet = MPNetConfig(**COMMON, pad_token_id=1)
     save('mpnet', randomise(MPNetModel(mpnet)), False)
+    save_deberta()
     save_modernbert()
     save_nomic_bert()
     save_qwen()
@@ -146,6 +149,20 @@ def save_quantised(distil):
          compression=BitmaskConfig(format='sparse-bitmask', targets=['Linear'], sparsity_structure='unstructured'))
     distilbert = randomise(DistilBertModel(distil))
     save('distilbert_int8', distilbert, False, quantisation=quantise(distilbert, at_once, None, with_types=False))
+
+
+def save_deberta():
+    """Sequences are longer than the places that are no buckets. One has what v2 leaves out, the other is as v3."""
+    torch.manual_seed(6)
+    common = COMMON | {'type_vocab_size': 0, 'relative_attention': True, 'position_biased_input': False}
+    v2 = DebertaV2Config(**common | {'type_vocab_size': 2}, max_relative_positions=3, pos_att_type='p2c|c2p',
+                         embedding_size=6)
+    save('deberta_v2', randomise(DebertaV2Model(v2)))
+    v3 = DebertaV2Config(**common, position_buckets=4, share_att_key=True, norm_rel_ebd='layer_norm',
+                         pos_att_type=['p2c', 'c2p'], num_labels=3)
+    model = randomise(DebertaV2ForSequenceClassification(v3))
+    v3.architectures = [type(model).__name__]
+    save('deberta_v3_classifier', model, False)
 
 
 def save_modernbert():
