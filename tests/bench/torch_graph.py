@@ -91,6 +91,7 @@ FUNCTIONS = {
     'Less': lambda a, x, y: x < y, 'Neg': lambda a, x: -x, 'Not': lambda a, x: ~x, 'Sqrt': lambda a, x: x.sqrt(),
     'Add': lambda a, x, y: x + y, 'Mul': lambda a, x, y: x * y,
     'Sub': lambda a, x, y: x - y, 'Pow': lambda a, x, y: x ** y, 'Min': lambda a, x, y: torch.minimum(x, y),
+    'Max': lambda a, x, y: torch.maximum(x, y), 'GatherElements': lambda a, x, i: x.gather(a.get('axis', 0), i),
     'Div': lambda a, x, y: x / y if x.is_floating_point() else torch.div(x, y, rounding_mode='trunc'),
     'Equal': lambda a, x, y: x == y, 'Where': lambda a, c, x, y: torch.where(c, x, y),
     'AveragePool': lambda a, x: functional.avg_pool2d(x, a['kernel_shape'], **spatial(a, 2)),
