@@ -91,6 +91,8 @@ StatusOr<TokenizerParts> ParseBertVocabulary(std::string_view vocabulary, const 
     return InvalidArgument("it lacks the ", name, " ", QuotedName(names[name]), "; add it");
   }
   parts.layout = BertTemplate(*parts.special.cls, *parts.special.sep);
+  parts.decoder = MakeWordPieceDecoder({});
+  for (const auto& [name, content] : names) parts.special_tokens.insert(content);
   SWIZZLE_ASSIGN_OR_RETURN(parts.added, AddedTokens::Of(Special(names, *parts.model), nullptr));
   return parts;
 }

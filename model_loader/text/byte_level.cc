@@ -20,6 +20,15 @@ constexpr std::array<char32_t, 256> MakeByteCharacters() {
 }
 constexpr std::array<char32_t, 256> kByteCharacters = MakeByteCharacters();
 
+// By character; -1: no byte's. None is beyond U+07FF.
+constexpr std::array<int16_t, 0x800> MakeBytesOfCharacters() {
+  std::array<int16_t, 0x800> bytes{};
+  bytes.fill(-1);
+  for (int byte = 0; byte < 256; ++byte) bytes[kByteCharacters[byte]] = static_cast<int16_t>(byte);
+  return bytes;
+}
+constexpr std::array<int16_t, 0x800> kBytesOfCharacters = MakeBytesOfCharacters();
+
 enum class Kind { kLetter, kNumber, kSpace, kOther };
 
 Kind KindOf(char32_t c) {
@@ -47,6 +56,21 @@ size_t EndingBytes(std::string_view text) {
 
 void AppendByteCharacters(std::string_view bytes, std::string& text) {
   for (const char byte : bytes) Append(kByteCharacters[static_cast<unsigned char>(byte)], text);
+}
+
+bool AppendBytesOf(std::string_view text, std::string& bytes) {
+  const size_t before = bytes.size();
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = CodePointAt(text, at);
+    const int byte = c.value < kBytesOfCharacters.size() ? kBytesOfCharacters[c.value] : -1;
+    if (byte < 0) {
+      bytes.resize(before);
+      return false;
+    }
+    bytes += static_cast<char>(byte);
+    at += c.bytes;
+  }
+  return true;
 }
 
 size_t ByteCharacterBytes(char byte) {

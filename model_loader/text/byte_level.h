@@ -12,6 +12,10 @@ namespace swizzle::text {
 // Appends the characters of the bytes: for one that Latin-1 prints, that; for the others U+0100 and on.
 void AppendByteCharacters(std::string_view bytes, std::string& text);
 
+// Appends the bytes whose characters these are. False, with nothing appended, where one is no byte's. REQUIRES: `text`
+// is well-formed.
+bool AppendBytesOf(std::string_view text, std::string& bytes);
+
 // How many bytes the character of one has.
 size_t ByteCharacterBytes(char byte);
 

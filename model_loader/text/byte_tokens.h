@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "model_loader/text/prefix_trie.h"
@@ -19,9 +20,16 @@ class ByteTokens {
 
   // Takes a token if it is one of a byte: if it is called "<0x00>" to "<0xFF>".
   void Offer(std::string_view token, int32_t id) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return;
+    const std::optional<char> byte = ByteOf(token);
+    const auto is_small = [](char c) { return 'a' <= c && c <= 'f'; };
+    if (byte && std::ranges::none_of(token, is_small)) ids_[static_cast<uint8_t>(*byte)] = id;
+  }
+  // The byte that a token stands for, in small letters, too, as the `tokenizers` library decodes it; none for others.
+  static std::optional<char> ByteOf(std::string_view token) {
+    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
     const int high = Digit(token[3]), low = Digit(token[4]);
-    if (high >= 0 && low >= 0) ids_[static_cast<size_t>(high * 16 + low)] = id;
+    if (high < 0 || low < 0) return std::nullopt;
+    return static_cast<char>(high * 16 + low);
   }
 
   // PrefixTrie::kNone where there is none.
@@ -31,7 +39,10 @@ class ByteTokens {
   }
 
  private:
-  static int Digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+  static int Digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  }
 
   std::array<int32_t, 256> ids_;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "model_loader/text/decoders.h"
 #include "model_loader/text/json_fields.h"
 #include "model_loader/text/normalizers.h"
 #include "model_loader/text/pre_tokenizers.h"
@@ -25,6 +26,7 @@ constexpr int kMostDepth = 8;
 
 StatusOr<OwnedNormalizer> ReadNormalizer(const nlohmann::json& json, int depth = 0);
 StatusOr<OwnedPreTokenizer> ReadPreTokenizer(const nlohmann::json& json, int depth = 0);
+StatusOr<OwnedDecoder> ReadDecoder(const nlohmann::json& json, int depth = 0);
 StatusOr<Template> ReadPostProcessor(const nlohmann::json& json);
 StatusOr<Truncation> ReadTruncation(const nlohmann::json& json);
 
@@ -35,6 +37,11 @@ struct ReadModel {
   size_t count = 0;  // of tokens; ids may leave gaps
 };
 StatusOr<ReadModel> ReadTokenModel(const nlohmann::json& json);
+
+// The options that both a pre-tokenizer and a decoder have.
+StatusOr<MetaspaceOptions> ReadMetaspaceOptions(const Fields& fields);
+// One character.
+StatusOr<std::string> ReadCharacter(const Fields& fields, const char* name, const std::string& absent);
 
 // The pattern of Split and Replace: {"String": "..."} or {"Regex": "..."}.
 StatusOr<Pattern> ReadPattern(const Fields& fields);

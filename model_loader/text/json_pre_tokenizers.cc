@@ -27,13 +27,6 @@ StatusOr<Delimiters> ReadDelimiters(const Fields& fields) {
   return fields.Wrong("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-// One character.
-StatusOr<std::string> ReadCharacter(const Fields& fields, const char* name, const std::string& absent) {
-  SWIZZLE_ASSIGN_OR_RETURN(std::string character, fields.Text(name, absent));
-  if (character.empty() || BytesOf(character[0]) != character.size()) return fields.Wrong(name, "one character");
-  return character;
-}
-
 Result ReadByteLevel(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
   SWIZZLE_ASSIGN_OR_RETURN(const bool use_regex, fields.Flag("use_regex", true));
@@ -41,18 +34,7 @@ Result ReadByteLevel(const Fields& fields, int) {
 }
 
 Result ReadMetaspace(const Fields& fields, int) {
-  MetaspaceOptions options;
-  SWIZZLE_ASSIGN_OR_RETURN(options.replacement, ReadCharacter(fields, "replacement", options.replacement));
-  SWIZZLE_ASSIGN_OR_RETURN(options.split, fields.Flag("split", true));
-  SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
-  SWIZZLE_ASSIGN_OR_RETURN(const std::string scheme,
-                           fields.Text("prepend_scheme", add_prefix_space ? "always" : "never"));
-  if (scheme != "always" && scheme != "first" && scheme != "never") {
-    return fields.Wrong("prepend_scheme", "always, first or never");
-  }
-  options.prepend = scheme == "always"  ? PrependScheme::kAlways
-                    : scheme == "first" ? PrependScheme::kFirst
-                                        : PrependScheme::kNever;
+  SWIZZLE_ASSIGN_OR_RETURN(MetaspaceOptions options, ReadMetaspaceOptions(fields));
   return MakeMetaspace(std::move(options));
 }
 
@@ -107,6 +89,28 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+StatusOr<std::string> ReadCharacter(const Fields& fields, const char* name, const std::string& absent) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::string character, fields.Text(name, absent));
+  if (character.empty() || BytesOf(character[0]) != character.size()) return fields.Wrong(name, "one character");
+  return character;
+}
+
+StatusOr<MetaspaceOptions> ReadMetaspaceOptions(const Fields& fields) {
+  MetaspaceOptions options;
+  SWIZZLE_ASSIGN_OR_RETURN(options.replacement, ReadCharacter(fields, "replacement", options.replacement));
+  SWIZZLE_ASSIGN_OR_RETURN(options.split, fields.Flag("split", true));
+  SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
+  SWIZZLE_ASSIGN_OR_RETURN(const std::string scheme,
+                           fields.Text("prepend_scheme", add_prefix_space ? "always" : "never"));
+  if (scheme != "always" && scheme != "first" && scheme != "never") {
+    return fields.Wrong("prepend_scheme", "always, first or never");
+  }
+  options.prepend = scheme == "always"  ? PrependScheme::kAlways
+                    : scheme == "first" ? PrependScheme::kFirst
+                                        : PrependScheme::kNever;
+  return options;
+}
 
 StatusOr<OwnedPreTokenizer> ReadPreTokenizer(const Json& json, int depth) {
   SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "pre_tokenizer"));

@@ -50,6 +50,13 @@ StatusOr<OwnedTokenModel> MakeModel(const SentencepieceModel& model) {
   return MakeUnigram(vocabulary, options);
 }
 
+OwnedDecoder MakeDecoder(bool byte_fallback) {
+  std::vector<OwnedDecoder> parts;
+  if (byte_fallback) parts.push_back(MakeByteFallbackDecoder());
+  parts.push_back(MakeMetaspaceDecoder({}));
+  return MakeDecoderSequence(std::move(parts));
+}
+
 // Special tokens as the library `transformers` finds them in texts.
 std::vector<AddedToken> SpecialTokens(const std::vector<SentencePiece>& pieces) {
   std::vector<AddedToken> tokens;
@@ -95,6 +102,8 @@ StatusOr<TokenizerParts> ParseSentencepieceModel(std::string_view bytes, const T
   SWIZZLE_ASSIGN_OR_RETURN(parts.normalizer, MakeSentencepieceNormalizer(model));
   const std::vector<AddedToken> special = SpecialTokens(model.pieces);
   parts.special = NamedIds(special);
+  parts.decoder = MakeDecoder(model.byte_fallback);
+  for (const AddedToken& token : special) parts.special_tokens.insert(token.content);
   for (SentencePiece& piece : model.pieces) parts.tokens.push_back(std::move(piece.text));
   if (type.empty()) return parts;
   SWIZZLE_ASSIGN_OR_RETURN(parts.added, AddedTokens::Of(special, nullptr));

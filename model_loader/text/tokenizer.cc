@@ -189,8 +189,29 @@ StatusOr<Encoding> Tokenizer::Assemble(TextTokenIds first, std::optional<TextTok
         if (options.offsets) encoding.offsets.resize(encoding.ids.size());
         break;
     }
+    if (options.offsets) encoding.special.resize(encoding.ids.size(), part.kind == TemplatePart::Kind::kSpecial);
   }
   return encoding;
+}
+
+StatusOr<std::string> Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  if (!parts_->decoder.ok()) return Annotate(parts_->decoder.status(), "the tokeniser decodes no ids");
+  std::vector<std::string> tokens;
+  size_t bytes = 0;
+  for (const int32_t id : ids) {
+    const std::string_view token = Token(id);
+    if (token.empty() || (skip_special_tokens && parts_->special_tokens.contains(token))) continue;
+    tokens.emplace_back(token);
+    bytes += token.size() + 1;
+    if (bytes > kMostBytes) return InvalidArgument("the ids make a text of more than ", kMostBytes, " bytes");
+  }
+  if (*parts_->decoder != nullptr) SWIZZLE_RETURN_IF_ERROR((*parts_->decoder)->Apply(tokens));
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (*parts_->decoder == nullptr && i > 0) text += ' ';
+    text += tokens[i];
+  }
+  return text;
 }
 
 int64_t Tokenizer::vocabulary_size() const { return static_cast<int64_t>(parts_->tokens.size()); }

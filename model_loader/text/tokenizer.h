@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct Encoding {
   // As many, where they were asked for: which characters of its text each stands for, code points of what ill-formed
   // text is read as; of special tokens that no text has, none, at 0.
   std::vector<Range> offsets = {};
+  std::vector<bool> special = {};  // likewise: whether the tokeniser put it there, and no text has it
   bool truncated = false;
 };
 
@@ -66,6 +68,12 @@ class Tokenizer {
   StatusOr<Encoding> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Of two texts, as a reranker has them.
   StatusOr<Encoding> Encode(std::string_view text, std::string_view pair, const EncodeOptions& options = {}) const;
+
+  // The text of tokens, as the file's decoder makes it, or, of other files, the one that `transformers` gives such.
+  // Special tokens are left out where that is asked for, and ids that are none in any case. What is ill-formed becomes
+  // U+FFFD. UNIMPLEMENTED or INVALID_ARGUMENT where the decoder is none that is supported, naming it; INVALID_ARGUMENT
+  // for a text of more than 256 MiB.
+  StatusOr<std::string> Decode(std::span<const int32_t> ids, bool skip_special_tokens = true) const;
 
   // One more than the largest id that there is.
   int64_t vocabulary_size() const;

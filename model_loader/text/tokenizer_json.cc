@@ -101,8 +101,12 @@ StatusOr<TokenizerParts> ParseTokenizerJson(std::string_view text, const Tokeniz
   if (const Json* truncation = fields.Find("truncation")) {
     SWIZZLE_ASSIGN_OR_RETURN(parts.truncation, ReadTruncation(*truncation));
   }
+  if (const Json* decoder = fields.Find("decoder")) parts.decoder = ReadDecoder(*decoder);
   Numbering numbering(*parts.model, model.count, parts.tokens);
   SWIZZLE_ASSIGN_OR_RETURN(const std::vector<AddedToken> added, ReadAddedTokens(fields, numbering));
+  for (const AddedToken& token : added) {
+    if (token.special) parts.special_tokens.insert(token.content);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(parts.added, AddedTokens::Of(added, parts.normalizer.get()));
   SWIZZLE_RETURN_IF_ERROR(CheckIds(parts));
   SWIZZLE_ASSIGN_OR_RETURN(const auto names, SpecialTokenNames(settings));

@@ -9,6 +9,7 @@
 #include "kernels/base/check.h"
 #include "model_loader/text/tokenizer.h"
 #include "model_loader/text/tokenizer_files.h"
+#include "model_loader/text/utf8.h"
 
 namespace swizzle::text {
 namespace {
@@ -28,6 +29,10 @@ void Check(const Tokenizer& tokenizer, const StatusOr<Encoding>& encoding, int64
   SWIZZLE_CHECK(encoding->ids.size() == encoding->type_ids.size());
   SWIZZLE_CHECK(most == 0 || static_cast<int64_t>(encoding->ids.size()) <= most);
   for (const int32_t id : encoding->ids) SWIZZLE_CHECK(id >= 0 && id < tokenizer.vocabulary_size());
+  for (const bool skips : {false, true}) {
+    const StatusOr<std::string> decoded = tokenizer.Decode(encoding->ids, skips);
+    SWIZZLE_CHECK(decoded.ok() ? IsWellFormed(*decoded) : !decoded.status().message().empty());
+  }
 }
 
 // To ask for offsets, of texts that are not too long for that, makes no other tokens; none is beyond the text.

@@ -29,7 +29,8 @@ def base64_of(text):
 
 
 def ours(path, rows, *flags):
-    """The ids and types of texts, or pairs of such, by our program; with --offsets where each token begins and ends."""
+    """The ids and types of texts, or pairs of such, by our program; with --offsets where each token begins and ends, and
+    whether it is special."""
     lines = '\n'.join(' '.join(map(base64_of, row if isinstance(row, tuple) else (row,))) for row in rows)
     ran = subprocess.run([program('tokenize_lines'), str(path), *flags], input=lines + '\n', text=True,
                          capture_output=True, check=True)
@@ -41,8 +42,8 @@ def theirs(path, rows, **options):
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     encoded = (tokenizer.encode(*(row if isinstance(row, tuple) else (row,)), **options) for row in rows)
-    return [(encoding.ids, encoding.type_ids, [end for offsets in encoding.offsets for end in offsets])
-            for encoding in encoded]
+    return [(encoding.ids, encoding.type_ids, [end for offsets in encoding.offsets for end in offsets],
+             encoding.special_tokens_mask) for encoding in encoded]
 
 
 def compare(path, rows, *flags, **options):
@@ -51,6 +52,28 @@ def compare(path, rows, *flags, **options):
     assert len(found) == len(expected) == len(rows) > 0
     different = [row for row, one, other in zip(rows, found, expected) if one != other]
     assert not different, f'{len(different)} of {len(rows)} differ, as does {different[0]!r}'
+
+
+def decoded(path, texts):
+    """What our program makes of texts' ids, with special tokens and without them."""
+    ran = subprocess.run([program('tokenize_lines'), str(path), '--decode'], input='\n'.join(map(base64_of, texts)) + '\n',
+                         text=True, capture_output=True, check=True)
+    return [[base64.b64decode(text).decode() for text in line.split(' ')] for line in ran.stdout.splitlines()]
+
+
+def compare_decoded(path, texts, decoder=None):
+    tokenizer = Tokenizer.from_file(str(path))
+    if decoder is not None:
+        tokenizer.decoder = decoder
+        tokenizer.save(str(path))
+    tokenizer.no_padding()
+    expected = [[tokenizer.decode(ids, skip_special_tokens=skips) for skips in (False, True)]
+                for ids in (tokenizer.encode(text).ids for text in texts)]
+    found = decoded(path, texts)
+    assert len(found) == len(expected) == len(texts) > 0
+    different = [both for both in zip(texts, found, expected) if both[1] != both[2]]
+    assert not different, f'{len(different)} of {len(texts)} differ, as does {different[0]!r}'
+    return expected
 
 
 def of_few_scripts(texts):
@@ -235,6 +258,8 @@ def test_a_converted_sentencepiece_model_gives_the_same_ids_as_itself(model_type
         words += ['x<s>y</s>', 'of<mask>it', 'of  <mask>it', '<extra_id_7>and<unk>', 'a<pad>b']
     rows = words + list(zip(words, reversed(words)))
     assert ours(tmp_path / 'model', rows) == ours(path, rows)
+    compare_decoded(path, words, decoders.Metaspace())
+    assert decoded(tmp_path / 'model', words) == decoded(path, words)
 
 
 TRAINED = [byte_level, llama_3, byte_fallback, unknown_pairs, unigram, unigram_first, word_piece, word_level]
@@ -247,6 +272,35 @@ def test_trained_tokenizers_give_the_same_ids(make, texts, tmp_path):
     compare(path, texts)
     compare(path, list(zip(texts[:500], texts[1000:1500])))
     compare(path, list(zip(texts[:500], texts[2000:2500])), '--plain', add_special_tokens=False)
+
+
+LLAMA_2 = decoders.Sequence([decoders.Replace('▁', ' '), decoders.ByteFallback(), decoders.Fuse(),
+                             decoders.Strip(' ', 1, 0)])
+DECODED = [(byte_level, decoders.ByteLevel()), (llama_3, decoders.ByteLevel()), (byte_fallback, LLAMA_2),
+           (byte_fallback, decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])),
+           (unknown_pairs, decoders.BPEDecoder()), (unigram, decoders.Metaspace()),
+           (unigram_first, decoders.Metaspace(prepend_scheme='never')), (word_piece, decoders.WordPiece()),
+           (word_piece, decoders.WordPiece(cleanup=False)), (word_level, None),
+           (word_piece, decoders.Sequence([decoders.Replace(Regex('[aeiou]+'), '.'), decoders.Strip('.', 2, 0)]))]
+
+
+@pytest.mark.parametrize('make, decoder', DECODED, ids=lambda its: getattr(its, '__name__', type(its).__name__))
+def test_ids_become_the_same_texts(make, decoder, texts, tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    tokenizer = make(texts)
+    tokenizer.no_truncation()
+    tokenizer.save(str(path))
+    expected = compare_decoded(path, texts[:4000], decoder)
+    assert len({text for _, text in expected}) > (40 if make is word_level else 1000)
+
+
+def test_a_decoder_that_is_not_supported_is_named(tmp_path):
+    tokenizer = Tokenizer(models.WordLevel({'a': 0, '?': 1}, unk_token='?'))
+    tokenizer.decoder = decoders.CTC()
+    tokenizer.save(str(tmp_path / 'tokenizer.json'))
+    assert ours(tmp_path / 'tokenizer.json', ['a']) == [([0], [0])], 'texts have tokens all the same'
+    ((said, _),) = decoded(tmp_path, ['a'])
+    assert 'its decoder has the type "CTC"; supported are BPEDecoder, ByteFallback' in said, said
 
 
 @pytest.fixture(scope='module')
@@ -269,6 +323,7 @@ def test_a_real_encoder_s_tokenizer_gives_the_same_ids(minilm, texts, tmp_path):
     written = json.loads((minilm / 'tokenizer.json').read_text())
     (tmp_path / 'tokenizer.json').write_text(json.dumps(written | {'truncation': None}))
     compare(tmp_path / 'tokenizer.json', texts)
+    compare_decoded(tmp_path / 'tokenizer.json', texts[:2000])
     assert ours(minilm / 'vocab.txt', texts) == ours(tmp_path / 'tokenizer.json', texts)
 
 

@@ -1,11 +1,12 @@
 // Prints the ids of texts, for tests/integration/tokenizers_test.py; or measures how long they take.
 //
-//   tokenize_lines PATH [MAX_TOKENS] [--plain] [--offsets] [--time]
+//   tokenize_lines PATH [MAX_TOKENS] [--plain] [--offsets] [--decode] [--time]
 //
 // PATH is what Tokenizer::Open takes. Each line of the standard input is a text in Base64, or two, with a blank
 // between; each line of the output its ids and, behind a '|', their types, or "error: " and why there are none. --plain
-// adds no special tokens. --offsets prints, behind another '|', where each token begins and ends. --time prints how
-// long all lines took, per token, in place of them.
+// adds no special tokens. --offsets prints, behind another '|', where each token begins and ends, and behind a last one
+// which are special. --decode prints, in Base64, the text of each line's ids with and without special tokens. --time
+// prints how long all lines took, per token, in place of them.
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "model_loader/text/charsmap.h"
 #include "model_loader/text/tokenizer.h"
@@ -57,6 +59,19 @@ void PrintAll(const Tokenizer& tokenizer, const std::vector<Line>& lines, const 
     Print(encoding->type_ids, std::cout);
     if (options.offsets) std::cout << "|";
     for (const Range its : encoding->offsets) std::cout << " " << its.begin << " " << its.end;
+    if (options.offsets) std::cout << "|";
+    for (const bool its : encoding->special) std::cout << " " << its;
+    std::cout << "\n";
+  }
+}
+
+void PrintDecoded(const Tokenizer& tokenizer, const std::vector<Line>& lines, const EncodeOptions& options) {
+  for (const Line& line : lines) {
+    const StatusOr<Encoding> encoding = Encode(tokenizer, line, options);
+    for (const bool skips : {false, true}) {
+      const StatusOr<std::string> text = encoding.ok() ? tokenizer.Decode(encoding->ids, skips) : encoding.status();
+      std::cout << (skips ? " " : "") << absl::Base64Escape(text.ok() ? *text : std::string(text.status().message()));
+    }
     std::cout << "\n";
   }
 }
@@ -81,12 +96,14 @@ void Measure(const Tokenizer& tokenizer, const std::vector<Line>& lines, const E
 
 int Run(const std::vector<std::string>& arguments) {
   EncodeOptions options;
-  bool measure = false;
+  bool measure = false, decode = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i] == "--plain") {
       options.add_special_tokens = false;
     } else if (arguments[i] == "--offsets") {
       options.offsets = true;
+    } else if (arguments[i] == "--decode") {
+      decode = true;
     } else if (arguments[i] == "--time") {
       measure = true;
     } else if (!absl::SimpleAtoi(arguments[i], &options.max_tokens)) {
@@ -100,7 +117,7 @@ int Run(const std::vector<std::string>& arguments) {
     std::cerr << "tokenize_lines: " << (tokenizer.ok() ? lines.status() : tokenizer.status()).message() << "\n";
     return 2;
   }
-  measure ? Measure(*tokenizer, *lines, options) : PrintAll(*tokenizer, *lines, options);
+  (measure ? Measure : decode ? PrintDecoded : PrintAll)(*tokenizer, *lines, options);
   return 0;
 }
 

@@ -1,0 +1,76 @@
+#include "model_loader/text/json_parts.h"
+
+namespace swizzle::text {
+namespace {
+
+using Json = nlohmann::json;
+using Result = StatusOr<OwnedDecoder>;
+
+constexpr int64_t kMostStripped = int64_t{1} << 20;  // of a token
+
+Result ReadBytePairs(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::string suffix, fields.Text("suffix", "</w>"));
+  if (suffix.empty()) return fields.Wrong("suffix", "one character or more");
+  return MakeBytePairDecoder(std::move(suffix));
+}
+
+Result ReadMetaspace(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(MetaspaceOptions options, ReadMetaspaceOptions(fields));
+  return MakeMetaspaceDecoder(std::move(options));
+}
+
+Result ReadReplace(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(Pattern pattern, ReadPattern(fields));
+  SWIZZLE_ASSIGN_OR_RETURN(std::string content, fields.Text("content"));
+  return MakeReplaceDecoder(std::move(pattern), std::move(content));
+}
+
+Result ReadStrip(const Fields& fields, int) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::string character, ReadCharacter(fields, "content", " "));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t start, fields.Whole("start", kMostStripped, 0));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t stop, fields.Whole("stop", kMostStripped, 0));
+  return MakeStripDecoder(std::move(character), start, stop);
+}
+
+Result ReadWordPiece(const Fields& fields, int) {
+  WordPieceDecoding options;
+  SWIZZLE_ASSIGN_OR_RETURN(options.prefix, fields.Text("prefix", options.prefix));
+  SWIZZLE_ASSIGN_OR_RETURN(options.cleanup, fields.Flag("cleanup", options.cleanup));
+  return MakeWordPieceDecoder(std::move(options));
+}
+
+Result ReadParts(const Fields& fields, int depth) {
+  const auto parts = [&] { return ReadSequence<OwnedDecoder>(fields, "decoders", depth, ReadDecoder); };
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<OwnedDecoder> sequence, parts());
+  return MakeDecoderSequence(std::move(sequence));
+}
+
+template <OwnedDecoder (*make)()>
+Result ReadPlain(const Fields&, int) {
+  return make();
+}
+
+struct Row {
+  std::string_view type;
+  Result (*read)(const Fields&, int depth);
+};
+constexpr Row kRows[] = {
+    {"BPEDecoder", ReadBytePairs},
+    {"ByteFallback", ReadPlain<MakeByteFallbackDecoder>},
+    {"ByteLevel", ReadPlain<MakeByteLevelDecoder>},
+    {"Fuse", ReadPlain<MakeFuseDecoder>},
+    {"Metaspace", ReadMetaspace},
+    {"Replace", ReadReplace},
+    {"Sequence", ReadParts},
+    {"Strip", ReadStrip},
+    {"WordPiece", ReadWordPiece},
+};
+
+}  // namespace
+
+StatusOr<OwnedDecoder> ReadDecoder(const Json& json, int depth) {
+  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "decoder"));
+  return row->read(Fields(json, Concat("its decoder ", row->type)), depth);
+}
+
+}  // namespace swizzle::text
