@@ -13,7 +13,9 @@ from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, q
 
 import conformance_test
 import encoders_test
+import make_architectures
 import make_encoders
+import text_architectures  # noqa: F401: it adds to those of make_architectures
 from conftest import program
 from quantised_test import Calibration, noise, report_of
 
@@ -268,6 +270,39 @@ def test_quantize(encoder, tmp_path):
                if tensor.data_type == onnx.TensorProto.INT8 and len(tensor.dims) == 2]
     assert len(weights) == 13
     assert sum((array == 0).sum() for array in weights) / sum(array.size for array in weights) > 0.8
+
+
+@pytest.mark.parametrize('sparsity', (0.0, 0.9))
+@pytest.mark.parametrize('name', ('modernbert', 'qwen3'))
+def test_quantize_turned(name, sparsity, tmp_path):
+    """Encoders whose heads are turned by position, normalised by head or shared, and whose layers are gated."""
+    plain, file, packed = (tmp_path / part for part in ('plain.onnx', 'ours.onnx', 'ours.swz'))
+    onnx.save(make_architectures.build(name, make_architectures.SMALL[name], sparsity=sparsity), plain)
+    random = numpy.random.default_rng(3)
+    mask = (numpy.arange(max(LENGTHS)) < numpy.array(LENGTHS)[:, None]).astype(numpy.int64)
+    inputs = {'input_ids': random.integers(0, make_architectures.VOCABULARY, mask.shape), 'attention_mask': mask}
+    for output in (file, packed):
+        assert '14 of 14 linear layers in whole numbers' in quantize(plain, output)
+    ours = check(file, plain, inputs, tmp_path)
+    again, said = conformance_test.run_model(packed, inputs, tmp_path)
+    assert not said and noise(visible(again, mask), visible(ours, mask)) < 1e-4
+
+
+@pytest.mark.parametrize('name', ('modernbert', 'qwen2', 'qwen3', 'nomic_bert'))
+def test_quantize_checkpoint(name, tmp_path):
+    """A checkpoint's folder becomes a packed model, as near to what the package's own model answers as bytes allow."""
+    folder, packed = encoders_test.CHECKPOINTS / name, tmp_path / 'ours.swz'
+    layers = 28 if name == 'modernbert' else 14
+    assert f'{layers} of {layers} linear layers in whole numbers' in quantize(folder, packed)
+    assert not report_of(packed).get('fallback')
+    assert all('_u8_' in kernel for kernel in kernels(packed)), kernels(packed)
+    tensors = encoders_test.read_safetensors(folder / 'expected.safetensors')
+    inputs = {name: array for name, array in tensors.items() if array.dtype == numpy.int64}
+    actual, said = conformance_test.run_model(packed, inputs, tmp_path)
+    assert not said and actual
+    mask = inputs['attention_mask']
+    theirs = visible({name: tensors[name] for name in actual}, mask)
+    assert 0 < noise(visible(actual, mask), theirs) < MUCH
 
 
 @pytest.mark.parametrize('encoder', ('bert_opset11',), indirect=True)
