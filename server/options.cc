@@ -75,9 +75,8 @@ void AddServing(CLI::App& app, ServerOptions& options) {
            }
          },
          "A model that is in no repository: a file, a checkpoint's folder, or a model's folder with its versions; "
-         "by default its name is the file's or the folder's; with text=embedding or text=classification it takes "
-         "texts, "
-         "by the tokeniser in its folder; may be given again for others")
+         "by default its name is the file's or the folder's; with text=embedding, text=token_embedding or "
+         "text=classification it takes texts, by the tokeniser in its folder; may be given again for others")
       ->type_name("PATH[,name=NAME][,text=TASK]")
       ->allow_extra_args(false);
   app.add_option("--grpc-address", options.grpc_address,

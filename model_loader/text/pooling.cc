@@ -72,17 +72,23 @@ std::string NamesOf(const Graph& graph) {
   return names;
 }
 
+}  // namespace
+
 StatusOr<GraphOutput> StatesOf(const Graph& graph) {
-  for (const std::string_view name : {"last_hidden_state", "token_embeddings"}) {
-    if (const GraphOutput* const states = FindOutput(graph, name)) return *states;
+  const auto named = [](GraphOutput states) {
+    states.name = kStatesName;
+    return states;
+  };
+  for (const std::string_view name : {std::string_view("last_hidden_state"), kStatesName}) {
+    if (const GraphOutput* const states = FindOutput(graph, name)) return named(*states);
   }
-  const auto may_be = [](const GraphOutput& output) { return !output.shape || output.shape->size() == kStatesRank; };
-  if (graph.outputs.size() == 1 && may_be(graph.outputs[0])) return graph.outputs[0];
-  return InvalidArgument("it has no states of tokens to pool (last_hidden_state, token_embeddings); its outputs are ",
+  const auto may_be = [](const GraphOutput& output) {
+    return output.name != kPooledName && (!output.shape || output.shape->size() == kStatesRank);
+  };
+  if (graph.outputs.size() == 1 && may_be(graph.outputs[0])) return named(graph.outputs[0]);
+  return InvalidArgument("it has no states of tokens to pool (last_hidden_state, ", kStatesName, "); its outputs are ",
                          NamesOf(graph));
 }
-
-}  // namespace
 
 std::string_view PoolingName(Pooling pooling) {
   return pooling == Pooling::kMean ? "mean" : pooling == Pooling::kFirst ? "cls" : "last_token";

@@ -25,6 +25,12 @@ inline constexpr std::string_view kPooledName = "sentence_embedding";
 // what there is, where the graph has no such output, or, for kMean, no input attention_mask.
 Status PoolTokens(Pooling pooling, Graph& graph);
 
+// What the states of tokens are called where they are kept beside that.
+inline constexpr std::string_view kStatesName = "token_embeddings";
+
+// The output that PoolTokens pools, by that name. INVALID_ARGUMENT, naming what there is, where the graph has none.
+StatusOr<GraphOutput> StatesOf(const Graph& graph);
+
 // Leaves the graph of a classifier with one output, its "logits" or else the only one that it has, [batch, labels],
 // unless its name is that of an encoder's vector ("sentence_embedding", "pooler_output"). INVALID_ARGUMENT, naming what
 // there is, where it has no such output.

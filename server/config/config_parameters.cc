@@ -79,8 +79,9 @@ constexpr auto kParameters = std::to_array<ConfigParameter>({
     {kPrecisionKey, "any model file", "`FP32`, `FP16X3`, `TF32`, `BF16`, `FP16` or `INT8`",
      [](std::string_view, const std::string& value) { return ParsePrecision(value).status(); }},
     {kTextKey, kTokenSequences,
-     "the model takes texts, by the tokeniser in its folder. `embedding`: it gives a vector of each; `classification`: "
-     "of each, or of each pair, the scores of its labels",
+     "the model takes texts, by the tokeniser in its folder. `embedding`: it gives a vector of each; "
+     "`token_embedding`: that, and one of each of its tokens; `classification`: of each, or of each pair, the scores "
+     "of its labels",
      [](std::string_view, const std::string& value) -> Status {
        if (text::TextTaskOf(value)) return absl::OkStatus();
        return InvalidArgument("parameter '", kTextKey, "' is '", value, "'; it must be ", text::kTextTaskNames);

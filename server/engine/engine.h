@@ -42,8 +42,9 @@ struct Options {
   int threads = 0;                 // for all runs at a time together; 0: all that the process may use
   std::string precision = "FP32";  // or "BF16"; on GPUs "FP16X3", "TF32", "FP16" or "INT8", too; in any case
   int64_t max_batch = 64;          // rows computed together; what has more is run in parts
-  // The model takes texts, by the tokeniser in its folder, and gives a vector of each ("embedding"), or the scores of
-  // labels of each or of each pair ("classification"; SERVING.md, Texts).
+  // The model takes texts, by the tokeniser in its folder, and gives a vector of each ("embedding"), that and one of
+  // each of its tokens ("token_embedding"), or the scores of labels of each or of each pair ("classification";
+  // SERVING.md, Texts).
   std::string text = "";
   int concurrency = 1;  // runs at a time, each with its share of the threads; others wait for their turn
 

@@ -21,6 +21,7 @@
 namespace swizzle {
 
 struct TextOptions;  // request.h
+struct TextRules;    // text_model.h
 
 // What an input is where a request does not give it.
 struct InputDefault {
@@ -170,6 +171,8 @@ class Model {
   virtual ~Model() = default;
   virtual const ModelSpec& spec() const = 0;
   virtual std::shared_ptr<const ModelFacts> facts() const = 0;
+  // How it reads texts, which lasts as long as the model; null: it takes none.
+  virtual const TextRules* text_rules() const { return nullptr; }
   // Puts what the model computes with in the place of what requests bring, where these are not the same, as tokens are
   // for texts; the calls below and sessions then see that. INVALID_ARGUMENT, naming the input, where there is no such
   // thing, OUT_OF_RANGE for a text that is too long and not to be truncated. Shapes were checked against the

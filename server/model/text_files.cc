@@ -24,11 +24,19 @@ StatusOr<TextFiles> ReadTextFiles(const std::filesystem::path& model, text::Text
 
 GraphRevision RevisionOf(const TextFiles& files) {
   if (files.pipeline.task == text::TextTask::kClassification) return text::KeepLogits;
-  return [pooling = files.pipeline.pooling, layers = files.pipeline.dense](Graph& graph) -> Status {
+  const auto pool = [pooling = files.pipeline.pooling, layers = files.pipeline.dense](Graph& graph) -> Status {
     const bool is_done = std::ranges::find(graph.outputs, text::kPooledName, &GraphOutput::name) != graph.outputs.end();
     SWIZZLE_RETURN_IF_ERROR(text::PoolTokens(pooling, graph));
     if (is_done || pooling == text::Pooling::kLast) return absl::OkStatus();
     for (const auto& layer : layers) SWIZZLE_RETURN_IF_ERROR(text::AddDense(*layer, graph));
+    return absl::OkStatus();
+  };
+  if (files.pipeline.task == text::TextTask::kEmbedding) return pool;
+  return [pool](Graph& graph) -> Status {
+    SWIZZLE_ASSIGN_OR_RETURN(GraphOutput states, text::StatesOf(graph));
+    SWIZZLE_RETURN_IF_ERROR(pool(graph));
+    if (graph.outputs[0].name != text::kPooledName) graph.outputs.clear();  // these states, pooled behind the graph
+    graph.outputs.push_back(std::move(states));
     return absl::OkStatus();
   };
 }
@@ -70,10 +78,11 @@ TextRules RulesOf(const TextFiles& files, int64_t longest) {
   for (const int64_t bound : {longest, files.pipeline.positions, said}) {
     if (bound > 0) most = most == 0 ? bound : std::min(most, bound);
   }
-  const auto encode = [tokenizer = files.tokenizer, most, prompts = files.pipeline.prompts,
-                       by_default = files.pipeline.default_prompt](const TextRow& row,
-                                                                   const TextOptions& asked) -> StatusOr<TextTokens> {
-    SWIZZLE_ASSIGN_OR_RETURN(const std::string_view prompt, PromptOf(prompts, by_default, asked));
+  const auto prompt_of = [prompts = files.pipeline.prompts, by_default = files.pipeline.default_prompt](
+                             const TextOptions& asked) { return PromptOf(prompts, by_default, asked); };
+  const auto encode = [tokenizer = files.tokenizer, most, prompt_of](const TextRow& row,
+                                                                     const TextOptions& asked) -> StatusOr<TextTokens> {
+    SWIZZLE_ASSIGN_OR_RETURN(const std::string_view prompt, prompt_of(asked));
     const std::string prompted = prompt.empty() ? std::string() : Concat(prompt, row.text);
     const std::string_view text = prompt.empty() ? row.text : prompted;
     const text::EncodeOptions options = {.max_tokens = most, .truncate = asked.truncate};
@@ -83,6 +92,8 @@ TextRules RulesOf(const TextFiles& files, int64_t longest) {
     return TextTokens{std::move(encoding.ids), std::move(encoding.type_ids)};
   };
   return {.encode = encode,
+          .prompt = prompt_of,
+          .tokenizer = files.tokenizer,
           .pad_id = files.tokenizer->special_ids().pad.value_or(0),
           .max_tokens = most,
           .pipeline = files.pipeline};

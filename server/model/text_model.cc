@@ -47,7 +47,8 @@ void ForEachVector(size_t width, std::string& vectors, Function&& function) {
 // What of an encoder's outputs stands for a text.
 struct EncoderOutput {
   size_t index = 0;
-  bool per_token = false;  // states of tokens, to be pooled here
+  bool per_token = false;                       // states of tokens, to be pooled here
+  std::optional<size_t> states = std::nullopt;  // those that are kept, beside that or the same
 };
 
 // Neighbouring rows of a request, without the padding that only longer ones behind or before them need.
@@ -85,7 +86,8 @@ class TextSession final : public Session {
   Status Run(std::span<BatchItem> batch, BatchTimes& times) override {
     std::vector<std::vector<TextRun>> runs;
     for (const BatchItem& item : batch) {
-      runs.push_back(from_.per_token ? RunsOf(item.inputs[mask_]) : std::vector<TextRun>());
+      const bool may_part = from_.per_token && !from_.states;  // whose states are kept has room for the padding
+      runs.push_back(may_part ? RunsOf(item.inputs[mask_]) : std::vector<TextRun>());
     }
     const bool whole = std::ranges::all_of(runs, [](const auto& its) { return its.size() <= 1; });
     if (!whole) return RunInRuns(batch, runs, times);
@@ -155,17 +157,20 @@ class TextSession final : public Session {
     const int64_t declared = outputs_[0].dims.back();
     if (declared < 0 || declared == shape[1]) return static_cast<size_t>(shape[1]);
     return MakeError(StatusCode::kInternal, "the model gave ", shape[1],
-                     pipeline_.task == text::TextTask::kEmbedding ? " numbers" : " scores", " a row, ", declared,
+                     text::Embeds(pipeline_.task) ? " numbers" : " scores", " a row, ", declared,
                      declared == 1 ? " is declared" : " are declared");
   }
 
   // INTERNAL for states of other tokens than the encoder was given.
+  static Status CheckStates(const Shape& states, const Shape& tokens) {
+    if (states.size() == 3 && states[0] == tokens[0] && states[1] == tokens[1]) return absl::OkStatus();
+    return MakeError(StatusCode::kInternal, "the model gave states of shape ", ShapeText(states), " for tokens of ",
+                     ShapeText(tokens));
+  }
+
   Status Pool(const BatchItem& item, std::string& output, Shape& shape) const {
     const TensorView& mask = item.inputs[mask_];
-    if (shape.size() != 3 || shape[0] != mask.shape[0] || shape[1] != mask.shape[1]) {
-      return MakeError(StatusCode::kInternal, "the model gave states of shape ", ShapeText(shape), " for tokens of ",
-                       ShapeText(mask.shape));
-    }
+    SWIZZLE_RETURN_IF_ERROR(CheckStates(shape, mask.shape));
     output = PooledStates(pipeline_.pooling, output, shape, mask);
     int64_t width = shape[2];
     for (const auto& layer : pipeline_.dense) {
@@ -184,6 +189,8 @@ class TextSession final : public Session {
   Status Finish(const BatchItem& item) const {
     std::vector<std::string>& outputs = *item.outputs;
     std::vector<Shape>& shapes = *item.output_shapes;
+    std::string states = from_.states ? outputs[*from_.states] : std::string();
+    const Shape shape_of_states = from_.states ? shapes[*from_.states] : Shape();
     if (from_.index > 0) {
       outputs[0] = std::move(outputs[from_.index]);
       shapes[0] = std::move(shapes[from_.index]);
@@ -192,9 +199,12 @@ class TextSession final : public Session {
     shapes.resize(1);
     if (from_.per_token) SWIZZLE_RETURN_IF_ERROR(Pool(item, outputs[0], shapes[0]));
     SWIZZLE_ASSIGN_OR_RETURN(const size_t width, WidthOf(shapes[0]));
-    if (pipeline_.task == text::TextTask::kEmbedding) {
+    if (text::Embeds(pipeline_.task)) {
       if (pipeline_.normalises) NormaliseVectors(width, outputs[0]);
-      return absl::OkStatus();
+      if (!from_.states) return absl::OkStatus();
+      outputs.push_back(std::move(states));
+      shapes.push_back(shape_of_states);
+      return CheckStates(shape_of_states, item.inputs[0].shape);
     }
     outputs.resize(outputs_.size(), outputs[0]);
     shapes.resize(outputs_.size(), shapes[0]);
@@ -217,7 +227,7 @@ size_t MaskOf(const ModelSpec& encoder) {
                              encoder.inputs.begin());
 }
 
-// None where the encoder has no such output.
+// None where the encoder has no such output, or keeps no states where the task is to show them.
 std::optional<EncoderOutput> OutputOf(const ModelSpec& encoder, text::TextTask task) {
   const size_t rank = encoder.max_batch_size > 0 ? 1 : 2;
   const auto named = [&](std::string_view name, size_t its_rank) -> std::optional<size_t> {
@@ -225,17 +235,19 @@ std::optional<EncoderOutput> OutputOf(const ModelSpec& encoder, text::TextTask t
     if (found == encoder.outputs.end() || found->dtype != DType::kFloat32 || found->dims.size() != its_rank) return {};
     return static_cast<size_t>(found - encoder.outputs.begin());
   };
-  const bool embeds = task == text::TextTask::kEmbedding;
+  const bool embeds = text::Embeds(task), keeps = task == text::TextTask::kTokenEmbedding;
   const std::string_view only = encoder.outputs.size() == 1 ? std::string_view(encoder.outputs[0].name) : "";
+  std::optional<size_t> states;
+  for (const std::string_view name : {std::string_view("last_hidden_state"), text::kStatesName, only}) {
+    if (!states) states = named(name, rank + 1);
+  }
+  if (keeps && !states) return std::nullopt;
+  const std::optional<size_t> kept = keeps ? states : std::nullopt;
   for (const std::string_view name : {only, embeds ? text::kPooledName : std::string_view("logits")}) {
-    if (const auto index = named(name, rank)) return EncoderOutput{*index, false};
+    if (const auto index = named(name, rank)) return EncoderOutput{*index, false, kept};
   }
-  if (!embeds || MaskOf(encoder) == encoder.inputs.size()) return std::nullopt;
-  for (const std::string_view name :
-       {std::string_view("last_hidden_state"), std::string_view("token_embeddings"), only}) {
-    if (const auto index = named(name, rank + 1)) return EncoderOutput{*index, true};
-  }
-  return std::nullopt;
+  if (!embeds || !states || MaskOf(encoder) == encoder.inputs.size()) return std::nullopt;
+  return EncoderOutput{*states, true, kept};
 }
 
 class TextModel final : public Model {
@@ -244,6 +256,7 @@ class TextModel final : public Model {
       : spec_(std::move(spec)), encoder_(std::move(encoder)), rules_(std::move(rules)) {}
 
   const ModelSpec& spec() const override { return spec_; }
+  const TextRules* text_rules() const override { return &rules_; }
   // Of the encoder's facts that there are now: requests ask, too.
   std::shared_ptr<const ModelFacts> facts() const override {
     const std::shared_ptr<const ModelFacts> its = encoder_->facts();
@@ -251,7 +264,7 @@ class TextModel final : public Model {
     if (its == described_) return facts_;
     auto facts = std::make_shared<ModelFacts>(*its);
     facts->properties["swizzle_text"] = text::TextTaskName(rules_.pipeline.task);
-    if (rules_.pipeline.task == text::TextTask::kEmbedding) {
+    if (text::Embeds(rules_.pipeline.task)) {
       facts->properties["swizzle_pooling"] = text::PoolingName(rules_.pipeline.pooling);
     }
     if (rules_.pipeline.normalises) facts->properties["swizzle_normalised"] = "1";
@@ -293,7 +306,7 @@ class TextModel final : public Model {
  private:
   // INVALID_ARGUMENT for another number of texts in a row than one, or, to be classified, two.
   StatusOr<bool> ArePairs(const TensorView& texts) const {
-    if (rules_.pipeline.task == text::TextTask::kEmbedding) return false;
+    if (text::Embeds(rules_.pipeline.task)) return false;
     const int64_t in_a_row = texts.shape.back();
     if (in_a_row == 1 || in_a_row == 2) return in_a_row == 2;
     return InvalidArgument("input '", spec_.inputs[0].name, "' of model '", spec_.name, "' has ", in_a_row,
@@ -363,6 +376,10 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
                            "token_type_ids");
   }
   const auto from = OutputOf(encoder, pipeline.task);
+  if (!from && pipeline.task == text::TextTask::kTokenEmbedding && OutputOf(encoder, text::TextTask::kEmbedding)) {
+    return InvalidArgument("model '", encoder.name, "' has no FP32 states of tokens, which text=token_embedding is to ",
+                           "show; serve it with text=embedding");
+  }
   if (!from) {
     return InvalidArgument("model '", encoder.name, "' cannot take texts: it has ", encoder.outputs.size(),
                            " outputs, and not one FP32 vector of each text");
@@ -374,9 +391,11 @@ StatusOr<ModelSpec> TextSpec(const ModelSpec& encoder, const text::Pipeline& pip
     if (!pipeline.dense.empty()) dims.back() = pipeline.dense.back()->weight.shape[1];
   }
   ModelSpec spec = encoder;
-  if (pipeline.task == text::TextTask::kEmbedding) {
+  if (text::Embeds(pipeline.task)) {
     spec.inputs = {{std::string(kTextInput), DType::kString, rank == 1 ? Shape{1} : Shape{-1}}};
     spec.outputs = {{std::string(kEmbeddingOutput), DType::kFloat32, dims}};
+    if (!from->states) return spec;
+    spec.outputs.push_back({std::string(kTokensOutput), DType::kFloat32, encoder.outputs[*from->states].dims});
     return spec;
   }
   SWIZZLE_ASSIGN_OR_RETURN(const auto labels, LabelsOf(pipeline, dims.back()));

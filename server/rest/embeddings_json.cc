@@ -21,6 +21,12 @@ Status WriteVector(const TextRequest& request, std::string_view vector, int64_t 
   return absl::OkStatus();
 }
 
+// What is too long, or a NaN or the like, which is the model's fault.
+Status Unwritten(const Status& why, const std::string& what) {
+  const bool too_long = absl::IsResourceExhausted(why);
+  return MakeError(too_long ? StatusCode::kOutOfRange : StatusCode::kInternal, what, " ", std::string(why.message()));
+}
+
 }  // namespace
 
 StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& request, const Embeddings& embeddings,
@@ -34,11 +40,7 @@ StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& 
       if (index > 0) text += ',';
       if (!is_tei) text += Concat(R"({"object":"embedding","index":)", index, R"(,"embedding":)");
       const Status written = WriteVector(request, std::string_view(rows).substr(at, bytes), most, text);
-      if (!written.ok()) {
-        const bool too_long = absl::IsResourceExhausted(written);  // else a NaN or the like, the model's fault
-        return MakeError(too_long ? StatusCode::kOutOfRange : StatusCode::kInternal, "the vector of text ", index, " ",
-                         std::string(written.message()));
-      }
+      if (!written.ok()) return Unwritten(written, Concat("the vector of text ", index));
       if (!is_tei) text += '}';
     }
   }
@@ -48,6 +50,21 @@ StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& 
   SWIZZLE_RETURN_IF_ERROR(WriteJsonString(embeddings.model, text));
   text += Concat(R"(,"usage":{"prompt_tokens":)", embeddings.tokens, R"(,"total_tokens":)", embeddings.tokens, "}}");
   return text;
+}
+
+StatusOr<std::string> WriteTokenEmbeddings(std::span<const std::string> texts, size_t width, int64_t most) {
+  const size_t bytes = width * sizeof(float);
+  std::string text = "[";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    text += i > 0 ? ",[" : "[";
+    for (size_t at = 0; at < texts[i].size(); at += bytes) {
+      text += at > 0 ? "," : "";
+      const Status written = WriteVector({}, std::string_view(texts[i]).substr(at, bytes), most, text);
+      if (!written.ok()) return Unwritten(written, Concat("the vector of token ", at / bytes, " of text ", i));
+    }
+    text += ']';
+  }
+  return text + ']';
 }
 
 StatusOr<std::string> WriteSimilarities(const Embeddings& embeddings, int64_t most) {
@@ -71,11 +88,7 @@ StatusOr<std::string> WriteSimilarities(const Embeddings& embeddings, int64_t mo
   cosines.resize(cosines.size() - sizeof(float));  // the last is its own
   std::string text = "[";
   const Status written = WriteJsonElements(cosines, DType::kFloat32, most, text);
-  if (!written.ok()) {
-    const bool too_long = absl::IsResourceExhausted(written);
-    return MakeError(too_long ? StatusCode::kOutOfRange : StatusCode::kInternal, "the answer ",
-                     std::string(written.message()));
-  }
+  if (!written.ok()) return Unwritten(written, "the answer");
   return text + "]";
 }
 

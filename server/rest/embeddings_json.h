@@ -25,6 +25,9 @@ struct Embeddings {
 StatusOr<std::string> WriteEmbeddings(TextEndpoint endpoint, const TextRequest& request, const Embeddings& embeddings,
                                       int64_t most);
 
+// Of each text, of which there is a string, the vectors of its tokens: [[[1,0.5],[2,0]],[[0,1]]]. The same errors.
+StatusOr<std::string> WriteTokenEmbeddings(std::span<const std::string> texts, size_t width, int64_t most);
+
 // The cosines between the last vector and each of the others, which all have length 1: [0.9,0.1]. The same errors; a
 // zero vector is like no other.
 StatusOr<std::string> WriteSimilarities(const Embeddings& embeddings, int64_t most);

@@ -54,18 +54,26 @@ std::optional<TextEndpoint> EndpointOf(RestAction action) {
       return TextEndpoint::kOpenAiEmbeddings;
     case RestAction::kTeiEmbed:
       return TextEndpoint::kTeiEmbed;
+    case RestAction::kTeiEmbedAll:
+      return TextEndpoint::kTeiEmbedAll;
     case RestAction::kTeiSimilarity:
       return TextEndpoint::kTeiSimilarity;
     case RestAction::kTeiRerank:
       return TextEndpoint::kTeiRerank;
     case RestAction::kTeiPredict:
       return TextEndpoint::kTeiPredict;
+    case RestAction::kTeiTokenize:
+      return TextEndpoint::kTeiTokenize;
+    case RestAction::kTeiDecode:
+      return TextEndpoint::kTeiDecode;
     default:
       return std::nullopt;
   }
 }
 
-bool Infers(RestAction action) { return action == RestAction::kInfer || EndpointOf(action).has_value(); }
+bool Infers(RestAction action) {
+  return action == RestAction::kInfer || action == RestAction::kTeiEmbedSparse || EndpointOf(action).has_value();
+}
 
 std::string_view ShownIn(const HttpHead& head) { return head.OnlyHeader("authorization"); }
 
@@ -165,6 +173,10 @@ StatusOr<HttpAnswer> RestService::Answer(const RestPath& path, HttpCall& call) c
       StatusOr<std::string> info = WriteTextInfo(inference_.calls(), call, path.model);
       return info.ok() ? HttpAnswer{.body = {*std::move(info)}} : TextError(TextEndpoint::kTeiEmbed, info.status());
     }
+    case RestAction::kTeiEmbedSparse:  // TEI's status for a model that is none of SPLADE's
+      return TextError(TextEndpoint::kTeiEmbed, 424,
+                       "no model here gives sparse vectors (SPLADE); /embed gives dense ones, and /embed_all those of "
+                       "tokens");
     case RestAction::kIndex:
       return AnswerIndex(call);
     case RestAction::kLogSettings:

@@ -16,6 +16,7 @@
 #include "server/model/text_model.h"
 #include "server/rest/embeddings_json.h"
 #include "server/rest/http_infer.h"
+#include "server/rest/rest_tokens.h"
 #include "server/rest/scores_json.h"
 #include "server/rest/text_models.h"
 #include "server/rest/text_parts.h"
@@ -35,8 +36,10 @@ constexpr int64_t kMostQueryRequests = 16;
 class TextsJob;
 
 // How many of so many rows one inference takes, however long their texts are: those of a batch, which the batcher cuts
-// by their tokens; or, of a model whose rows run together, as many as fit if all are of the longest.
-int64_t MostRowsOf(const Model& model, int64_t count) {
+// by their tokens; or, of a model whose rows run together, as many as fit if all are of the longest. Vectors of tokens
+// are those of one text, so that none stand for padding.
+int64_t MostRowsOf(const Model& model, TextEndpoint endpoint, int64_t count) {
+  if (endpoint == TextEndpoint::kTeiEmbedAll) return 1;
   const ModelSpec& spec = model.spec();
   if (spec.max_batch_size > 0) return spec.max_batch_size;
   const auto facts = model.facts();
@@ -82,7 +85,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         places_(GroupKinds(request)),
         request_(std::move(request)),
         serving_(std::move(serving)),
-        parts_(PartsOf(request_, MostRowsOf(*serving_->model, request_.count))),
+        parts_(PartsOf(request_, MostRowsOf(*serving_->model, endpoint, request_.count))),
         call_(std::move(call)),
         under_way_(calls, [this] { return call_->peer(); }),
         deadline_(calls.clock.Now() + calls.limits.max_deadline),
@@ -122,9 +125,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
                        most, " bytes; send fewer at a time, or a shorter query");
     }
     const int64_t bytes = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(float));
-    if (request_.count <= calls_.limits.max_response_bytes / bytes) return absl::OkStatus();
-    return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
-                     calls_.limits.max_response_bytes, " bytes; send fewer at a time");
+    return request_.count <= calls_.limits.max_response_bytes / bytes ? absl::OkStatus() : TooMany();
   }
 
   // A short request's query may stand before thousands of texts, which no thread of HTTP's is to write.
@@ -147,6 +148,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         status_ = status;
       }
       held_bytes_ += static_cast<int64_t>(numbers.size());
+      answer_bytes_ += static_cast<int64_t>(numbers.size());
+      if (status_.ok() && answer_bytes_ > calls_.limits.max_response_bytes) status_ = TooMany();
       held_.HoldAnyway(calls_.inflight, held_bytes_);
       numbers_[index] = std::move(numbers);
       tokens_ += tokens;
@@ -174,10 +177,16 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     return static_cast<int64_t>(request_.texts.size()) + request_.count * query;
   }
 
+  Status TooMany() const {
+    return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
+                     calls_.limits.max_response_bytes, " bytes; send fewer at a time");
+  }
+
   const ModelSpec& spec() const { return serving_->model->spec(); }
   bool classifies() const { return TaskOf(endpoint_) == text::TextTask::kClassification; }
   bool normalises() const { return serving_->model->facts()->properties.contains("swizzle_normalised"); }
   std::string_view output() const {
+    if (endpoint_ == TextEndpoint::kTeiEmbedAll) return kTokensOutput;
     return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
   }
 
@@ -278,8 +287,9 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   StatusOr<HttpAnswer> Written() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     size_t bytes = 0;
     for (const std::string& numbers : numbers_) bytes += numbers.size();
-    const size_t row_bytes = bytes / static_cast<size_t>(request_.count), width = row_bytes / sizeof(float);
-    if (width == 0 || width * sizeof(float) * static_cast<size_t>(request_.count) != bytes) {
+    const auto count = static_cast<size_t>(endpoint_ == TextEndpoint::kTeiEmbedAll ? tokens_ : request_.count);
+    const size_t row_bytes = bytes / std::max<size_t>(count, 1), width = row_bytes / sizeof(float);
+    if (width == 0 || width * sizeof(float) * count != bytes) {
       return MakeError(StatusCode::kInternal, "model '", spec().name, "' gave ", bytes, " bytes for ", request_.count,
                        " texts");
     }
@@ -291,6 +301,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
       const Scores scores = {.rows = numbers_, .labels = labels};
       text = endpoint_ == TextEndpoint::kTeiRerank ? WriteRanks(request_, scores, most)
                                                    : WritePredictions(request_, scores, most);
+    } else if (endpoint_ == TextEndpoint::kTeiEmbedAll) {
+      text = WriteTokenEmbeddings(numbers_, width, most);
     } else {
       const size_t kept = request_.dimensions > 0 ? std::min(width, static_cast<size_t>(request_.dimensions)) : width;
       const bool cut = kept < width;
@@ -340,6 +352,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   size_t at_once_ ABSL_GUARDED_BY(mutex_) = kMostAtOnce;
   Status status_ ABSL_GUARDED_BY(mutex_);
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of numbers
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<int> turns_ = 0;
 };
@@ -363,6 +376,10 @@ void TextsPart::End(const Status& status) {
 void ReadAndStart(InferCalls& calls, const std::shared_ptr<HttpCall>& call, std::shared_ptr<const HttpBody> body,
                   TextEndpoint endpoint, const std::string& model) {
   const Status status = Contain("take the request", [&]() -> Status {
+    if (endpoint == TextEndpoint::kTeiTokenize || endpoint == TextEndpoint::kTeiDecode) {
+      RunRestTokens(calls, call, std::move(body), endpoint, model);
+      return absl::OkStatus();
+    }
     const auto bytes = static_cast<int64_t>(body->size);
     const bool is_inline = body->size <= kMostInlineJson;
     HeldBytes held;

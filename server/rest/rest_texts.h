@@ -1,5 +1,5 @@
-// Vectors and scores of texts as OpenAI's and text-embeddings-inference's clients ask for them: one request of any
-// number of texts, which becomes as many inferences as its model's batches need, each through the same InferCall as
+// Vectors, scores and tokens of texts as OpenAI's and text-embeddings-inference's clients ask for them: one request of
+// any number of texts, which becomes as many inferences as its model's batches need, each through the same InferCall as
 // gRPC's. Functions only.
 #ifndef SWIZZLE_SERVER_REST_REST_TEXTS_H_
 #define SWIZZLE_SERVER_REST_REST_TEXTS_H_

@@ -133,9 +133,11 @@ class TextWalk {
   }
   bool Set(const JsonScalar& value) {
     if (compares()) return SetOfSimilarity(value);
-    if (key_ == "dimensions" && TaskOf(endpoint_) == text::TextTask::kEmbedding) return SetDimensions(value);
-    if (endpoint_ == TextEndpoint::kOpenAiEmbeddings) return SetOfOpenAi(value);
-    return endpoint_ == TextEndpoint::kTeiEmbed ? SetOfEmbed(value) : SetOfScores(value);
+    if (TaskOf(endpoint_) == text::TextTask::kClassification) return SetOfScores(value);
+    if (endpoint_ == TextEndpoint::kTeiTokenize) return SetOfTokens(value);
+    if (endpoint_ == TextEndpoint::kTeiEmbedAll) return SetPrompt(value) && SetOfTei(value);
+    if (key_ == "dimensions") return SetDimensions(value);
+    return endpoint_ == TextEndpoint::kOpenAiEmbeddings ? SetOfOpenAi(value) : SetOfEmbed(value);
   }
   bool SetDimensions(const JsonScalar& value) {
     const auto* const number = std::get_if<uint64_t>(&value);
@@ -175,9 +177,12 @@ class TextWalk {
     setting = *text;
     return true;
   }
+  bool SetPrompt(const JsonScalar& value) { return key_ != "prompt_name" || SetText(value, request_.prompt); }
+  bool SetOfTokens(const JsonScalar& value) {
+    return key_ == "add_special_tokens" ? SetTruth(value, request_.special_tokens) : SetPrompt(value);
+  }
   bool SetOfEmbed(const JsonScalar& value) {
-    if (key_ == "prompt_name") return SetText(value, request_.prompt);
-    if (key_ != "normalize") return SetOfTei(value);
+    if (key_ != "normalize") return SetPrompt(value) && SetOfTei(value);
     if (!SetTruth(value, request_.unit)) return false;
     request_.raw = !request_.unit;
     return true;
@@ -193,7 +198,7 @@ class TextWalk {
       case Place::kInputs:
         return key_ != "source_sentence" || SetText(value, request_.query);
       case Place::kParameters:
-        return key_ == "prompt_name" ? SetText(value, request_.prompt) : SetOfTei(value);
+        return SetPrompt(value) && SetOfTei(value);
       default:
         return (key_ != "inputs" && key_ != "parameters") || Wanted("an object");
     }
@@ -226,19 +231,38 @@ std::string_view PathOf(TextEndpoint endpoint) {
       return "/v1/embeddings";
     case TextEndpoint::kTeiEmbed:
       return "/embed";
+    case TextEndpoint::kTeiEmbedAll:
+      return "/embed_all";
     case TextEndpoint::kTeiSimilarity:
       return "/similarity";
     case TextEndpoint::kTeiRerank:
       return "/rerank";
     case TextEndpoint::kTeiPredict:
       return "/predict";
+    case TextEndpoint::kTeiTokenize:
+      return "/tokenize";
+    case TextEndpoint::kTeiDecode:
+      return "/decode";
   }
   SWIZZLE_CHECK(false);
 }
 
-text::TextTask TaskOf(TextEndpoint endpoint) {
-  const bool scores = endpoint == TextEndpoint::kTeiRerank || endpoint == TextEndpoint::kTeiPredict;
-  return scores ? text::TextTask::kClassification : text::TextTask::kEmbedding;
+std::optional<text::TextTask> TaskOf(TextEndpoint endpoint) {
+  switch (endpoint) {
+    case TextEndpoint::kOpenAiEmbeddings:
+    case TextEndpoint::kTeiEmbed:
+    case TextEndpoint::kTeiSimilarity:
+      return text::TextTask::kEmbedding;
+    case TextEndpoint::kTeiEmbedAll:
+      return text::TextTask::kTokenEmbedding;
+    case TextEndpoint::kTeiRerank:
+    case TextEndpoint::kTeiPredict:
+      return text::TextTask::kClassification;
+    case TextEndpoint::kTeiTokenize:
+    case TextEndpoint::kTeiDecode:
+      return std::nullopt;
+  }
+  SWIZZLE_CHECK(false);
 }
 
 StatusOr<TextRequest> ReadTextRequest(TextEndpoint endpoint, std::string_view json) {

@@ -31,7 +31,10 @@ bool HasOneLabel(const ModelSpec& spec) {
 }
 
 bool Serves(const Model& model, TextEndpoint endpoint) {
-  return TaskOf(model) == TaskOf(endpoint) && (endpoint != TextEndpoint::kTeiRerank || HasOneLabel(model.spec()));
+  const std::optional<text::TextTask> its = TaskOf(model), wanted = TaskOf(endpoint);
+  if (!its || !wanted) return its.has_value();
+  if (wanted == text::TextTask::kEmbedding) return text::Embeds(*its);
+  return its == wanted && (endpoint != TextEndpoint::kTeiRerank || HasOneLabel(model.spec()));
 }
 
 const char* NeedOf(TextEndpoint endpoint) {
@@ -40,10 +43,15 @@ const char* NeedOf(TextEndpoint endpoint) {
     case TextEndpoint::kTeiEmbed:
     case TextEndpoint::kTeiSimilarity:
       return "gives vectors of texts (text=embedding)";
+    case TextEndpoint::kTeiEmbedAll:
+      return "gives vectors of tokens (text=token_embedding)";
     case TextEndpoint::kTeiRerank:
       return "scores pairs of texts by one label (text=classification)";
     case TextEndpoint::kTeiPredict:
       return "scores labels of texts (text=classification)";
+    case TextEndpoint::kTeiTokenize:
+    case TextEndpoint::kTeiDecode:
+      return "takes texts";
   }
   SWIZZLE_CHECK(false);
 }

@@ -12,7 +12,10 @@ using enum AccessClass;
 // asks for the other.
 constexpr auto kRules = std::to_array<AccessRule>({
     {"/", kProbe},  // a page without data, which asks for /status and /metrics
+    {"/decode", kInfer},
     {"/embed", kInfer},
+    {"/embed_all", kInfer},
+    {"/embed_sparse", kInfer},
     {"/grpc.health.v1.Health/Check", kProbe},
     {"/grpc.health.v1.Health/Watch", kProbe},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kReflection},
@@ -47,6 +50,7 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/similarity", kInfer},
     {"/startupz", kProbe},
     {"/status", kMetrics},
+    {"/tokenize", kInfer},
     {"/v1/embeddings", kInfer},
     {"/v2", kMetadata},
     {"/v2/cudasharedmemory/region/{region}/register", kControl},
@@ -60,7 +64,10 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/v2/models/stats", kMetadata},
     {"/v2/models/{model}", kMetadata},
     {"/v2/models/{model}/config", kMetadata},
+    {"/v2/models/{model}/decode", kInfer},
     {"/v2/models/{model}/embed", kInfer},
+    {"/v2/models/{model}/embed_all", kInfer},
+    {"/v2/models/{model}/embed_sparse", kInfer},
     {"/v2/models/{model}/infer", kInfer},
     {"/v2/models/{model}/info", kMetadata},
     {"/v2/models/{model}/predict", kInfer},
@@ -68,6 +75,7 @@ constexpr auto kRules = std::to_array<AccessRule>({
     {"/v2/models/{model}/rerank", kInfer},
     {"/v2/models/{model}/similarity", kInfer},
     {"/v2/models/{model}/stats", kMetadata},
+    {"/v2/models/{model}/tokenize", kInfer},
     {"/v2/models/{model}/trace/setting", kMetadata},
     {"/v2/repository/index", kMetadata},
     {"/v2/repository/models/{model}/load", kControl, true},

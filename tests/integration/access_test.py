@@ -40,12 +40,11 @@ CONTROL_LISTENER = {'RepositoryModelLoad', 'RepositoryModelUnload'}  # served th
 # Over HTTP: {model} stands for a name, with a version or without, {region} for that of shared memory; a body, where
 # there is one, for POST. Behind the class is the status of who may ask; settings are changed by who may read them, too.
 REST_CALLS = {
-    '/embed': [(b'{}', 'infer', 400)],
+    **{f'{above}/{path}': [(b'{}', 'infer', status)] for above in ('', '/v2/models/{model}') for path, status in (
+        ('decode', 400), ('embed', 400), ('embed_all', 400), ('embed_sparse', 424), ('predict', 400), ('rerank', 400),
+        ('similarity', 400), ('tokenize', 400))},
     '/health': [(None, 'probe', 200)],
     '/info': [(None, 'metadata', 404)],  # of a model of texts, which is not there
-    '/predict': [(b'{}', 'infer', 400)],
-    '/rerank': [(b'{}', 'infer', 400)],
-    '/similarity': [(b'{}', 'infer', 400)],
     '/v1/embeddings': [(b'{}', 'infer', 400)],
     '/v2': [(None, 'metadata', 200)],
     '/v2/health/live': [(None, 'probe', 200)],
@@ -54,11 +53,7 @@ REST_CALLS = {
     '/v2/models/stats': [(None, 'metadata', 200)],
     '/v2/models/{model}': [(None, 'metadata', 200)],
     '/v2/models/{model}/config': [(None, 'metadata', 200)],
-    '/v2/models/{model}/embed': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/info': [(None, 'metadata', 400)],  # it takes no texts
-    '/v2/models/{model}/predict': [(b'{}', 'infer', 400)],
-    '/v2/models/{model}/rerank': [(b'{}', 'infer', 400)],
-    '/v2/models/{model}/similarity': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/infer': [(b'{}', 'infer', 400)],
     '/v2/models/{model}/ready': [(None, 'metadata', 200)],
     '/v2/models/{model}/stats': [(None, 'metadata', 200)],
@@ -242,17 +237,17 @@ def check_every_path(server, address, elsewhere):
 
 def test_every_path_of_the_protocol_with_every_token(server):
     table = (ROOT / 'server/security/access_class.cc').read_text()
-    rules = set(re.findall(r'"(/(?:v[12]|embed|health|info|predict|rerank|similarity)[^"]*)", k', table))
+    rules = set(re.findall(r'"(/(?:v[12]|decode|embed|health|info|predict|rerank|similarity|tokenize)[^"]*)", k', table))
     assert rules == set(REST_CALLS), 'a path without a class, or of one that this test does not know'
     check_every_path(server, f'http://{server.rest}', dict.fromkeys(ORDERS, '--http-control-address'))
     assert http(server, '/v2', TOKENS['metadata'])[0] == 404
 
 
 def test_every_path_of_the_protocol_for_operators(server):
-    inferences = [f'/v2/models/{{model}}/{call}' for call in ('infer', 'embed', 'predict', 'rerank', 'similarity')]
+    inferences = [path for path, calls in REST_CALLS.items() if calls[0][1] == 'infer']
+    assert len(inferences) == 18
     check_every_path(server, f'http://{server.http_control}',
-                     dict.fromkeys((*inferences, '/v1/embeddings', '/embed', '/predict', '/rerank', '/similarity'),
-                                   'this address is for operators'))
+                     dict.fromkeys(inferences, 'this address is for operators'))
 
 
 def test_models_that_a_token_may_not_use_over_http(server):

@@ -36,7 +36,8 @@ class Model:
             tune_now, before this returns. Without, they are chosen by estimates.
         tuning_cache: a file that keeps the times, for other processes, too.
         text: the encoder's input is text, by the tokeniser in its folder. 'embedding': its output is a vector of each;
-            'classification': of each, or of each pair, the scores of its labels.
+            'token_embedding': that, and one of each of its tokens; 'classification': of each, or of each pair, the
+            scores of its labels.
         """
         if device != 'cpu' and (module := cuda.find_module()) is not None:
             cuda.load_libraries(module)

@@ -187,6 +187,7 @@ TEST_F(TextPipelineTest, SaysWhatIsWrongWithLabels) {
 TEST(TextTaskTest, HasAName) {
   EXPECT_EQ(TextTaskOf("embedding"), TextTask::kEmbedding);
   EXPECT_EQ(TextTaskOf(TextTaskName(TextTask::kClassification)), TextTask::kClassification);
+  EXPECT_EQ(TextTaskOf(TextTaskName(TextTask::kTokenEmbedding)), TextTask::kTokenEmbedding);
   EXPECT_EQ(TextTaskOf("poem"), std::nullopt);
 }
 

@@ -158,6 +158,22 @@ TEST(KeepLogitsTest, LeavesLogitsAlone) {
   EXPECT_THAT(KeepLogits(graph), IsError(StatusCode::kInvalidArgument, "its outputs are 'a', 'b'"));
 }
 
+TEST(PoolTokensTest, StatesAreFoundBesideWhatIsPooled) {
+  Graph graph;
+  const auto add = [&](const char* name, std::optional<Shape> shape) {
+    const int value = graph.AddValue({Concat("value of ", name), DType::kFloat32, std::nullopt, std::nullopt});
+    graph.outputs.push_back({name, value, DType::kFloat32, std::move(shape)});
+    return value;
+  };
+  add("sentence_embedding", std::nullopt);
+  EXPECT_THAT(StatesOf(graph), IsError(StatusCode::kInvalidArgument, "no states of tokens"));
+  const int states = add("last_hidden_state", std::nullopt);
+  const auto found = StatesOf(graph);
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ(found->value, states);
+  EXPECT_EQ(found->name, kStatesName);
+}
+
 TEST(PoolTokensTest, SaysWhatIsMissing) {
   auto graph = swizzle::testing::ParseGraph(R"(
 input %x: FP32[N,8]

@@ -60,7 +60,7 @@ class TextModelTest : public ::testing::Test {
   }
 
   // What comes of these texts in one request, or of the ids of one.
-  StatusOr<std::vector<float>> Run(Model& model, Request request) {
+  StatusOr<std::vector<float>> Run(Model& model, Request request, std::vector<std::string>* all = nullptr) {
     SWIZZLE_RETURN_IF_ERROR(PrepareRequest(model, request));
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, model.NewSession(Clock::Real()));
     std::vector<std::string> outputs;
@@ -69,17 +69,24 @@ class TextModelTest : public ::testing::Test {
     BatchTimes times;
     SWIZZLE_RETURN_IF_ERROR(session->Run(items, times));
     EXPECT_EQ(shapes[0], (Shape{request.rows, 24}));
-    std::vector<float> floats(outputs[0].size() / sizeof(float));
-    std::memcpy(floats.data(), outputs[0].data(), outputs[0].size());
+    const std::vector<float> floats = FloatsOf(outputs[0]);
+    if (all != nullptr) *all = std::move(outputs);
     return floats;
   }
-  StatusOr<std::vector<float>> Embed(Model& model, const std::vector<std::string>& texts) {
+  static std::vector<float> FloatsOf(const std::string& bytes) {
+    std::vector<float> floats(bytes.size() / sizeof(float));
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    return floats;
+  }
+  // Where `all` is not null, all outputs go there.
+  StatusOr<std::vector<float>> Embed(Model& model, const std::vector<std::string>& texts,
+                                     std::vector<std::string>* all = nullptr) {
     std::string tensor;
     for (const std::string& text : texts) AppendElement(text, tensor);
     Request request;
     request.rows = static_cast<int64_t>(texts.size());
     request.inputs = {{DType::kString, {request.rows, 1}, std::as_bytes(std::span(tensor))}};
-    return Run(model, std::move(request));
+    return Run(model, std::move(request), all);
   }
   std::shared_ptr<Model> TextModel(bool normalises) {
     return NewTextModel(*TextSpec(encoder_->spec(), {}), encoder_,
@@ -109,6 +116,37 @@ TEST_F(TextModelTest, GivesWhatTheEncoderSaysOfTheTokens) {
   const auto tokens = Run(*encoder_, std::move(request));
   ASSERT_THAT(tokens, IsOk());
   EXPECT_EQ(*texts, *tokens);
+}
+
+// Beside the vector of the whole, whatever else runs with the text.
+TEST_F(TextModelTest, KeepsStatesOfTokens) {
+  const std::shared_ptr<Model> states = Encoder("hidden");
+  const text::Pipeline pipeline = {.task = text::TextTask::kTokenEmbedding};
+  const auto spec = TextSpec(states->spec(), pipeline);
+  ASSERT_THAT(spec, IsOk());
+  ASSERT_EQ(spec->outputs.size(), 2u);
+  EXPECT_EQ(spec->outputs[1].name, "token_embeddings");
+  EXPECT_EQ(spec->outputs[1].dims, (Shape{-1, 24}));
+  const auto model = NewTextModel(*spec, states, {.encode = Letters, .pipeline = pipeline});
+  EXPECT_EQ(model->facts()->properties.at("swizzle_text"), "token_embedding");
+  ASSERT_NE(model->text_rules(), nullptr);
+  std::vector<std::string> outputs;
+  const auto vectors = Embed(*model, {"ab", "", std::string(40, 'h')}, &outputs);
+  ASSERT_THAT(vectors, IsOk());
+  ASSERT_EQ(outputs.size(), 2u);
+  const std::vector<float> tokens = FloatsOf(outputs[1]);
+  ASSERT_EQ(tokens.size(), 3u * 42 * 24);
+  for (const auto& [row, length] : {std::pair(size_t{0}, size_t{4}), std::pair(size_t{1}, size_t{2})}) {
+    for (size_t i = 0; i < 24; ++i) {
+      float mean = 0.0f;
+      for (size_t at = 0; at < length; ++at) mean += tokens[(row * 42 + at) * 24 + i] / static_cast<float>(length);
+      EXPECT_NEAR(mean, (*vectors)[row * 24 + i], 1e-5);
+      EXPECT_EQ(tokens[(row * 42 + length) * 24 + i], 0.0f) << "behind the text's own";
+    }
+  }
+  EXPECT_THAT(TextSpec(encoder_->spec(), pipeline),
+              IsError(StatusCode::kInvalidArgument, "no FP32 states of tokens, which text=token_embedding"));
+  EXPECT_EQ(encoder_->text_rules(), nullptr);
 }
 
 // As of a packed network, and where the last token stands for a text.

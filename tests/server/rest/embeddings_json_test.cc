@@ -42,6 +42,16 @@ TEST(EmbeddingsJsonTest, ComparesWithTheLastVector) {
   EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
 }
 
+TEST(EmbeddingsJsonTest, TextsHaveAsManyVectorsAsTokens) {
+  const std::vector<std::string> texts = {Bytes({1, 0.5f, -2, 0}), Bytes({0.25f, 3})};
+  EXPECT_EQ(*WriteTokenEmbeddings(texts, 2, 1000), "[[[1,0.5],[-2,0]],[[0.25,3]]]");
+  EXPECT_EQ(WriteTokenEmbeddings(texts, 2, 12).status().code(), StatusCode::kOutOfRange);
+  const std::vector<std::string> nan = {Bytes({1}), Bytes({1, std::numeric_limits<float>::quiet_NaN()})};
+  const auto failed = WriteTokenEmbeddings(nan, 1, 1000);
+  EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
+  EXPECT_THAT(std::string(failed.status().message()), HasSubstr("the vector of token 1 of text 1 has"));
+}
+
 TEST(EmbeddingsJsonTest, SaysWhatCannotBeWritten) {
   const std::vector<std::string> rows = {Bytes({1, 2}), Bytes({1, std::numeric_limits<float>::quiet_NaN()})};
   const Embeddings embeddings = {.model = "m", .rows = rows, .width = 2};

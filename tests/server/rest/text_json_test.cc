@@ -54,6 +54,40 @@ TEST(TextJsonTest, ReadsWhatTeisClientsSend) {
   EXPECT_TRUE(raw->raw);
 }
 
+TEST(TextJsonTest, ReadsWhatTokensAreAskedFor) {
+  const auto tokens = ReadTextRequest(kTeiTokenize, R"({"inputs": ["a", "b"], "add_special_tokens": false,
+                                                        "prompt_name": "query", "truncate": 1, "dimensions": [1]})");
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->texts, Tensor({"a", "b"}));
+  EXPECT_EQ(tokens->prompt, "query");
+  EXPECT_FALSE(tokens->special_tokens);
+  const auto plain = ReadTextRequest(kTeiTokenize, R"({"inputs": "a"})");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->special_tokens && !plain->prompt.has_value());
+  const auto vectors = ReadTextRequest(kTeiEmbedAll, R"({"inputs": "a", "truncate": true, "prompt_name": "query",
+                                                         "truncation_direction": "Right", "normalize": 1})");
+  ASSERT_TRUE(vectors.ok()) << vectors.status();
+  EXPECT_TRUE(vectors->truncate && !vectors->unit && !vectors->raw);
+  EXPECT_EQ(vectors->prompt, "query");
+}
+
+TEST(TextJsonTest, SaysWhatIsWrongAboutTokens) {
+  const struct {
+    TextEndpoint endpoint;
+    const char* text;
+    const char* said;
+  } cases[] = {
+      {kTeiEmbedAll, R"({"inputs": "a", "truncation_direction": "Left"})", "'truncation_direction' must be \"right\""},
+      {kTeiEmbedAll, R"({"inputs": "a", "truncate": 1})", "'truncate' must be true or false"},
+      {kTeiTokenize, R"({"inputs": "a", "add_special_tokens": "no"})", "'add_special_tokens' must be true or false"},
+      {kTeiTokenize, R"({"inputs": "a", "prompt_name": []})", "'prompt_name' must be a string"},
+      {kTeiTokenize, R"({"inputs": [7]})", "element 0 is neither"},
+  };
+  for (const auto& its : cases) {
+    EXPECT_THAT(ReadTextRequest(its.endpoint, its.text), IsError(StatusCode::kInvalidArgument, its.said)) << its.text;
+  }
+}
+
 TEST(TextJsonTest, RanksTextsByAQuery) {
   const auto request = ReadTextRequest(kTeiRerank, R"({"texts": ["a", ""], "query": "q", "raw_scores": true,
                                                        "return_text": true, "truncate": false})");
