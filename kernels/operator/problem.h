@@ -29,6 +29,18 @@ struct Problem : Operator {
   std::optional<InputZeros> input_zeros = {};
 };
 
+// Channels of v, of q and of k in an attention, which are apart or side by side in one operand. REQUIRES: they are
+// whole heads.
+inline int64_t ValueChannels(const Problem& problem) {
+  return problem.output.channels / problem.attention().group_size;
+}
+inline int64_t QueryChannels(const Problem& problem) {
+  if (!problem.attention().packed) return problem.input.channels;
+  const int64_t group_size = problem.attention().group_size;
+  return (problem.input.channels - ValueChannels(problem)) / (group_size + 1) * group_size;
+}
+inline int64_t KeyChannels(const Problem& problem) { return QueryChannels(problem) / problem.attention().group_size; }
+
 // Of operand `i`, without a residual.
 inline Extent InputExtent(const Problem& problem, int i) {
   if (const auto* const parts = std::get_if<ConcatParts>(&problem.attributes)) {
@@ -41,14 +53,9 @@ inline Extent InputExtent(const Problem& problem, int i) {
     }
     return part;
   }
-  if (i == 0 || (IsAttention(problem.op) && i == 1)) return problem.input;
+  if (i == 0) return problem.input;
+  if (IsAttention(problem.op)) return {problem.input.batch, i == 1 ? KeyChannels(problem) : ValueChannels(problem)};
   return problem.op == Op::kScale ? Extent{problem.output.batch, problem.output.channels} : problem.output;
-}
-
-// Channels of q, and of k, in an attention: those of v are the output's.
-inline int64_t KeyChannels(const Problem& problem) {
-  const bool packed = problem.attention().packed;
-  return packed ? (problem.input.channels - problem.output.channels) / 2 : problem.input.channels;
 }
 
 }  // namespace swizzle

@@ -82,16 +82,19 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
   const bool is_disentangled = problem.op == Op::kDisentangledAttention;
   const auto places = is_disentangled ? std::optional<DistancePlaces>(*matrix) : std::nullopt;
   const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
+  const int64_t key_head = head / problem.attention().group_size;
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
     double score = 0;
-    for (int64_t c = head * size; c < (head + 1) * size; ++c) {
-      const double of_query = inputs.queries[query * channels + c], of_key = inputs.keys[key * channels + c];
+    for (int64_t c = 0; c < size; ++c) {
+      const int64_t of_heads = head * size + c;
+      const double of_query = inputs.queries[query * channels + of_heads];
+      const double of_key = inputs.keys[key * KeyChannels(problem) + key_head * size + c];
       score += of_query * of_key;
       if (!is_disentangled) continue;
       const float* const at_place = matrix->values.data() + places->At(key - query);
-      score += of_query * at_place[c * matrix->cols] + of_key * at_place[(channels + c) * matrix->cols];
+      score += of_query * at_place[of_heads * matrix->cols] + of_key * at_place[(channels + of_heads) * matrix->cols];
     }
     double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
     if (problem.op == Op::kBiasedAttention) {
@@ -128,9 +131,11 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
     const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
     for (int64_t head = 0; head < problem.attention().heads; ++head) {
       const Result weights = AttentionWeights(problem, inputs, sequences, matrix, query, head, begin, end);
-      for (int64_t c = head * size; c < (head + 1) * size; ++c) {
+      const int64_t value_head = head / problem.attention().group_size;
+      for (int64_t c = 0; c < size; ++c) {
         for (int64_t key = begin; key < end; ++key) {
-          result[query * channels + c] += weights[key - begin] * inputs.values[key * channels + c];
+          const double value = inputs.values[key * ValueChannels(problem) + value_head * size + c];
+          result[query * channels + head * size + c] += weights[key - begin] * value;
         }
       }
     }
@@ -139,7 +144,8 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
 }
 
 Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* weight) {
-  const int64_t all = problem.input.channels, keys = KeyChannels(problem);
+  const int64_t all = problem.input.channels, queries = QueryChannels(problem);
+  const int64_t until_keys = queries + KeyChannels(problem);
   const auto columns = [&](int64_t first, int64_t last) {
     Values part;
     for (auto row = input.begin(); row != input.end(); row += all) part.insert(part.end(), row + first, row + last);
@@ -147,8 +153,9 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
   };
   Problem apart = problem;
   apart.attention().packed = false;
-  apart.input.channels = keys;
-  return Attention(apart, {columns(0, keys), columns(keys, 2 * keys), columns(2 * keys, all)}, sequences, weight);
+  apart.input.channels = queries;
+  return Attention(apart, {columns(0, queries), columns(queries, until_keys), columns(until_keys, all)}, sequences,
+                   weight);
 }
 
 Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences) {

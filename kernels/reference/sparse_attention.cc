@@ -98,12 +98,15 @@ Result SparseAttention(const Problem& problem, const AttentionPattern& pattern, 
   Result result(problem.output.batch * vo);
   for (int64_t begin = 0; begin + pattern.tokens <= problem.output.batch; begin += pattern.tokens) {
     for (int64_t head = 0; head < heads; ++head) {
-      const auto of = [&](const Values& matrix, int64_t channels, int64_t size) {
-        return HeadOf(matrix, channels, begin, pattern.tokens, head, size);
+      const int64_t shared = head / problem.attention().group_size;
+      const auto of = [&](const Values& matrix, int64_t channels, int64_t at, int64_t size) {
+        return HeadOf(matrix, channels, begin, pattern.tokens, at, size);
       };
-      Result weights = Sddmm(pattern, qk_size, of(inputs.queries, qk, qk_size), of(inputs.keys, qk, qk_size));
+      Result weights = Sddmm(pattern, qk_size, of(inputs.queries, qk, head, qk_size),
+                             of(inputs.keys, KeyChannels(problem), shared, qk_size));
       weights = SparseSoftmax(pattern, problem.attention().scale, weights);
-      const Result sums = PatternSpmm(pattern, vo_size, weights, of(inputs.values, vo, vo_size));
+      const Result sums =
+          PatternSpmm(pattern, vo_size, weights, of(inputs.values, ValueChannels(problem), shared, vo_size));
       for (int64_t i = 0; i < pattern.tokens * vo_size; ++i) {
         result[(begin + i / vo_size) * vo + head * vo_size + i % vo_size] = sums[i];
       }

@@ -12,9 +12,9 @@ namespace {
 constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "Add", 2, 2, 1, "low high "},
     {kSwizzleDomain, "Affine", 3, 3, 1, ""},
-    {kSwizzleDomain, "Attention", 3, 3, 1, "heads scale "},
+    {kSwizzleDomain, "Attention", 3, 3, 1, "heads scale group_size "},
     {kSwizzleDomain, "AveragePool", 1, 1, 1, SWIZZLE_WINDOW_ATTRIBUTES "count_include_pad "},
-    {kSwizzleDomain, "BiasedAttention", 4, 4, 1, "heads scale length reach "},
+    {kSwizzleDomain, "BiasedAttention", 4, 4, 1, "heads scale group_size length reach "},
     {kSwizzleDomain, "Clamp", 1, 1, 1, "low high "},
     {kSwizzleDomain, "Concat", 2, kMaxParts, 1, "of_planes sizes "},
     {kSwizzleDomain, "Conv", 2, 4, 1, SWIZZLE_WINDOW_ATTRIBUTES "group low high swizzle_by_position "},
@@ -35,7 +35,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "SelectToken", 1, 1, 1, "token "},
     {kSwizzleDomain, "Slice", 1, 1, 1, "first "},
     {kSwizzleDomain, "Softmax", 1, 1, 1, ""},
-    {kSwizzleDomain, "SparseAttention", 5, 5, 1, "heads scale "},
+    {kSwizzleDomain, "SparseAttention", 5, 5, 1, "heads scale group_size "},
     {kSwizzleDomain, "Transpose", 1, 1, 1, "rows "},
 };
 

@@ -35,9 +35,10 @@ namespace swizzle {
 //   LayerNorm(x, scale [C], shift [C]) {epsilon; centred; groups}  centred is 1 unless given; 0: by the root mean
 //   square;
 //                                                                  groups are 1 unless given, see Normalisation
-//   Attention(q, k, v) {heads, scale}      softmax(q k^T * scale + bias of masked keys) v, per sequence and head
-//   SparseAttention(q, k, v, row offsets, column indices) {heads, scale}  the same to the keys of a pattern
-//   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach}  see Op::kBiasedAttention
+//   Attention(q, k, v) {heads, scale; group_size}  softmax(q k^T * scale + bias of masked keys) v, per sequence and
+//                                          head; group_size is 1 unless given, see Attention
+//   SparseAttention(q, k, v, row offsets, column indices) {heads, scale; group_size}  to the keys of a pattern
+//   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach; group_size}  see Op::kBiasedAttention
 //   DisentangledAttention(q, k, v, vectors [2 * C + 1, N]) {heads, scale, places}  see Op::kDisentangledAttention
 //   Rotary(x, table [positions, 2 * pairs]) {heads, size, pairs}  see Rotation
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards

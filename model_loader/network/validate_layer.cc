@@ -39,6 +39,7 @@ Status CheckRange(const Attention& attention) {
     return InvalidArgument("its length ", attention.length, " or its reach ", attention.reach,
                            " is negative or too large");
   }
+  if (attention.group_size < 1) return InvalidArgument("its groups of heads are of ", attention.group_size);
   return std::isfinite(attention.scale) ? Status() : InvalidArgument("its scale is not finite");
 }
 
@@ -199,11 +200,13 @@ class ValueCheck {
   }
 
   Status Check(const Attention& attention) const {
-    const int64_t heads = attention.heads;
+    const int64_t heads = attention.heads, group_size = attention.group_size, key_heads = attention.key_heads();
     const int64_t q = Input(0).channels, k = Input(1).channels, v = Input(2).channels;
-    if (heads < 1 || q % heads != 0 || v % heads != 0 || q != k || v != out_.channels) {
-      return InvalidArgument("its ", heads, " heads do not fit queries, keys, values and output of ", q, ", ", k, ", ",
-                             v, " and ", out_.channels, " channels");
+    const bool are_whole = heads >= 1 && heads % group_size == 0 && q % heads == 0 && out_.channels % heads == 0;
+    if (!are_whole || k != q / heads * key_heads || v != out_.channels / heads * key_heads) {
+      return InvalidArgument("its ", heads, " heads", group_size == 1 ? "" : Concat(" in groups of ", group_size),
+                             " do not fit queries, keys, values and output of ", q, ", ", k, ", ", v, " and ",
+                             out_.channels, " channels");
     }
     if (layer_.op == Op::kBiasedAttention) return CheckBiasedLayer(attention);
     return traits_.weight == WeightRule::kPattern ? CheckPatternLayer(attention) : Status();

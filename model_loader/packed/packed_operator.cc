@@ -108,10 +108,11 @@ Status Unpack(const packed::Layer& layer, Lookup& lookup) {
 
 // The weight says how long a pattern is (SetPatternSizes), and only plans pack operands: neither is stored.
 void Pack(const Attention& attention, packed::Layer& layer) {
-  const auto& [heads, scale, length, nonzeros, packed, reach, places] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
   layer.mutable_attention()->set_heads(heads);
   layer.mutable_attention()->set_scale(scale);
   if (places > 0) layer.mutable_attention()->set_places(places);
+  if (group_size != 1) layer.mutable_attention()->set_group_size(group_size);
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return;
   layer.mutable_attention()->set_length(length);
   layer.mutable_attention()->set_reach(reach);
@@ -119,10 +120,11 @@ void Pack(const Attention& attention, packed::Layer& layer) {
 
 Status Unpack(const packed::Layer& layer, Attention& attention) {
   if (!layer.has_attention()) return {};
-  auto& [heads, scale, length, nonzeros, packed, reach, places] = attention;
+  auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
   heads = layer.attention().heads();
   scale = layer.attention().scale();
   places = layer.attention().places();
+  if (layer.attention().group_size() != 0) group_size = layer.attention().group_size();
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return {};
   length = layer.attention().length();
   reach = layer.attention().reach();

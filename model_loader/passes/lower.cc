@@ -60,6 +60,9 @@ void Read(const Node& node, Rotation& rotation) {
 }
 void Read(const Node& node, Attention& attention) {
   attention.heads = static_cast<int32_t>(WholeOf(node, "heads"));
+  if (node.attributes.contains("group_size")) {
+    attention.group_size = static_cast<int32_t>(WholeOf(node, "group_size"));
+  }
   attention.scale = RealOf(node, "scale");
   if (Is(node, "DisentangledAttention")) attention.places = WholeOf(node, "places");
   if (!Is(node, "BiasedAttention")) return;

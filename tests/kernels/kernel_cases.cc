@@ -228,8 +228,8 @@ std::vector<KernelCase> FusedCases(Op op) {
       if (op == Op::kDepthwiseConv) problem.epilogue = {};  // they end nothing else
       problem.epilogue.function = kFunctions[i / 2 % std::size(kFunctions)];
     } else {
+      problem.input.channels += KeyChannels(problem) + ValueChannels(problem);
       problem.attention().packed = true;
-      problem.input.channels = 2 * problem.input.channels + problem.output.channels;
     }
   }
   if (op != Op::kConv) return cases;

@@ -77,15 +77,18 @@ std::vector<KernelCase> LayerNormCases() {
   return cases;
 }
 
-// Heads, and channels of each: of queries and keys, and of values.
+// Heads, and channels of each: of queries and keys, and of values; heads of queries that share one of both.
 struct Heads {
   int32_t count;
   int64_t size, value_size;
+  int32_t group_size = 1;
 };
 
 std::vector<KernelCase> AttentionCases() {
-  constexpr Heads kHeads[] = {{1, 8, 8},  {2, 32, 32}, {12, 32, 32}, {2, 64, 64}, {2, 20, 20},
-                              {1, 3, 40}, {2, 33, 7},  {12, 1, 1},   {2, 96, 48}, {1, 128, 128}};
+  constexpr Heads kHeads[] = {{1, 8, 8},      {2, 32, 32},    {12, 32, 32},     {2, 64, 64},  {2, 20, 20},
+                              {1, 3, 40},     {2, 33, 7},     {12, 1, 1},       {2, 96, 48},  {1, 128, 128},
+                              {8, 64, 64, 4}, {6, 32, 32, 3}, {4, 128, 128, 2}, {3, 8, 8, 3}, {4, 20, 12, 2},
+                              {6, 3, 40, 2},  {4, 64, 32, 4}};
   constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys,
                                 Masked::kNothing};
   std::vector<KernelCase> cases;
@@ -97,6 +100,7 @@ std::vector<KernelCase> AttentionCases() {
       // Far apart where sums are short enough to keep their places: one key then outweighs all that came before it.
       const float far_apart = heads.size <= 20 ? 8.0f : 1.0f;
       made.problem.attention() = {heads.count, turn % 3 == 0 ? 2.0f : turn % 3 == 1 ? far_apart : 0.2f};
+      made.problem.attention().group_size = heads.group_size;
       made.masked = kMasked[turn % std::size(kMasked)];
       cases.push_back(made);
     }
@@ -106,10 +110,13 @@ std::vector<KernelCase> AttentionCases() {
   cases.back().problem.output.channels = 64;
   cases.back().problem.attention() = {2, 0.2f};
   // So much that GPUs give a block more queries, a last one and none left over; keys masked, or not.
-  for (const int64_t size : {64, 32}) {
-    cases.push_back(SequenceCase(Op::kAttention, {257, 264}, 36 * size, 0));
-    cases.back().problem.attention() = {36, 0.2f};
-    cases.back().masked = size == 64 ? Masked::kNothing : Masked::kSomeKeys;
+  for (const int32_t group_size : {1, 9}) {
+    for (const int64_t size : {64, 32}) {
+      cases.push_back(SequenceCase(Op::kAttention, {257, 264}, 36 * size, 0));
+      cases.back().problem.attention() = {36, 0.2f};
+      cases.back().problem.attention().group_size = group_size;
+      cases.back().masked = size == 64 ? Masked::kNothing : Masked::kSomeKeys;
+    }
   }
   // More sequences than a warp looks at once, and scores that count the other way round.
   cases.push_back(SequenceCase(Op::kAttention, std::vector<int32_t>(70, 9), 2 * 64, 0));
@@ -139,7 +146,8 @@ std::vector<AttentionPattern> Patterns(int64_t tokens) {
 }
 
 std::vector<KernelCase> SparseAttentionCases() {
-  constexpr Heads kHeads[] = {{2, 64, 64}, {1, 32, 32}, {3, 128, 128}, {2, 20, 20}, {1, 3, 40}, {2, 33, 7}};
+  constexpr Heads kHeads[] = {{2, 64, 64}, {1, 32, 32}, {3, 128, 128},  {2, 20, 20},
+                              {1, 3, 40},  {2, 33, 7},  {4, 32, 32, 2}, {6, 20, 12, 3}};
   constexpr float kScales[] = {0.5f, 1.0f, 2.0f};
   const std::vector<std::vector<int32_t>> lengths = {{1}, {16}, {63, 63}, {64}, {100, 100, 100}, {129}, {321, 321}};
   std::vector<KernelCase> cases;
@@ -151,6 +159,7 @@ std::vector<KernelCase> SparseAttentionCases() {
         made.problem.output.channels = heads.count * heads.value_size;
         const float scale = kScales[turn % std::size(kScales)] / std::sqrt(static_cast<float>(heads.size));
         made.problem.attention() = {heads.count, scale, pattern.tokens, pattern.nnz()};
+        made.problem.attention().group_size = heads.group_size;
         made.pattern = std::move(pattern);
         cases.push_back(std::move(made));
       }
@@ -161,7 +170,8 @@ std::vector<KernelCase> SparseAttentionCases() {
 
 // By distances that reach further than the sequences and not as far, all heads causal, near keys alone, and by pairs.
 std::vector<KernelCase> BiasedAttentionCases() {
-  constexpr Heads kHeads[] = {{2, 64, 64}, {12, 32, 32}, {1, 128, 128}, {2, 20, 20}, {1, 3, 40}, {2, 33, 7}, {3, 8, 8}};
+  constexpr Heads kHeads[] = {{2, 64, 64}, {12, 32, 32}, {1, 128, 128},  {2, 20, 20},    {1, 3, 40},
+                              {2, 33, 7},  {3, 8, 8},    {4, 64, 64, 2}, {6, 32, 32, 6}, {4, 20, 12, 2}};
   constexpr int64_t kReaches[] = {0, 1, 5, 64, 500};
   constexpr PairRule kRules[] = {PairRule::kDrawn, PairRule::kCausal, PairRule::kNear};
   constexpr Masked kMasked[] = {Masked::kNothing, Masked::kSomeKeys, Masked::kSomeKeysWholly, Masked::kAllKeys};
@@ -171,6 +181,7 @@ std::vector<KernelCase> BiasedAttentionCases() {
     KernelCase made = SequenceCase(Op::kBiasedAttention, lengths, heads.count * heads.size, turn + turn / 8);
     made.problem.output.channels = heads.count * heads.value_size;
     made.problem.attention().heads = heads.count;
+    made.problem.attention().group_size = heads.group_size;
     made.problem.attention().scale = turn % 3 == 0 ? 1.0f : turn % 3 == 1 ? 0.2f : -0.2f;
     made.masked = kMasked[turn % std::size(kMasked)];
     return cases.emplace_back(std::move(made));

@@ -232,7 +232,8 @@ int NetworkBuilder::LayerNorm(int input) {
 int NetworkBuilder::Attention(int q, int k, int v, int32_t heads, float scale) {
   Layer layer = NewLayer(Op::kAttention, {q, k, v});
   layer.attention() = {heads, scale, 0, 0};
-  return AppendTokens(std::move(layer), value(v).channels, true);
+  layer.attention().group_size = static_cast<int32_t>(value(q).channels / value(k).channels);
+  return AppendTokens(std::move(layer), value(v).channels * layer.attention().group_size, true);
 }
 
 int NetworkBuilder::Rotary(int input, int32_t size, int32_t pairs, int64_t positions) {
@@ -245,14 +246,15 @@ int NetworkBuilder::Rotary(int input, int32_t size, int32_t pairs, int64_t posit
 
 int NetworkBuilder::BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach) {
   Layer layer = NewLayer(Op::kBiasedAttention, {q, k, v});
-  layer.attention() = {.heads = heads, .scale = scale, .reach = reach};
+  const auto group_size = static_cast<int32_t>(value(q).channels / value(k).channels);
+  layer.attention() = {.heads = heads, .scale = scale, .reach = reach, .group_size = group_size};
   layer.weight = AddWeight(heads, 2 * reach + 1, 0.0, false);
   DenseMatrix biases = network_.weights[layer.weight].ToDense();
   for (int64_t head = 1; head <= heads; ++head) {
     biases.values[head * biases.cols - 1] = -std::numeric_limits<float>::infinity();
   }
   network_.weights[layer.weight].matrix = std::move(biases);
-  return AppendTokens(std::move(layer), value(v).channels, true);
+  return AppendTokens(std::move(layer), value(v).channels * group_size, true);
 }
 
 int NetworkBuilder::DisentangledAttention(int q, int k, int v, int32_t heads, float scale, int64_t places) {
@@ -269,10 +271,12 @@ int NetworkBuilder::DisentangledAttention(int q, int k, int v, int32_t heads, fl
 
 int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
   Layer layer = NewLayer(Op::kSparseAttention, {q, k, v});
+  const auto group_size = static_cast<int32_t>(value(q).channels / value(k).channels);
   layer.attention() = {heads, scale, pattern.tokens, pattern.nnz()};
+  layer.attention().group_size = group_size;
   layer.weight = static_cast<int>(network_.weights.size());
   network_.weights.push_back({std::move(pattern), {}});
-  return AppendTokens(std::move(layer), value(v).channels, true);
+  return AppendTokens(std::move(layer), value(v).channels * group_size, true);
 }
 
 int NetworkBuilder::SelectFirstToken(int input) {

@@ -54,10 +54,11 @@ class NetworkBuilder {
   int Ids(const std::string& name);
   int Embedding(int ids, int64_t rows, int64_t channels, int64_t offset = 0);
   int LayerNorm(int input);
+  // Heads of q share those of k and v where these have fewer channels.
   int Attention(int q, int k, int v, int32_t heads, float scale);
-  // Biases by distance, of which the farthest ahead exclude keys.
   // All channels of heads of `size`, in pairs of which there are `pairs`, by a table of so many positions.
   int Rotary(int input, int32_t size, int32_t pairs, int64_t positions);
+  // Biases by distance, of which the farthest ahead exclude keys.
   int BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach);
   // Places of the distances around 0, one each.
   int DisentangledAttention(int q, int k, int v, int32_t heads, float scale, int64_t places);

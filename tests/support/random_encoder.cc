@@ -39,7 +39,8 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
     const auto size = static_cast<int32_t>(channels / kHeads);
     return options.rotary > 0 ? b.Rotary(value, size, size / 3, options.rotary) : value;
   };
-  const int q = turned(b.Linear(x, channels, s)), k = turned(b.Linear(x, channels, s)), v = b.Linear(x, channels, s);
+  const int64_t shared = channels / options.group_size;
+  const int q = turned(b.Linear(x, channels, s)), k = turned(b.Linear(x, shared, s)), v = b.Linear(x, shared, s);
   const bool sparse = options.band > 0;
   const auto pattern = [&] {
     return AttentionPattern::FromBandAndRandom(options.length, options.band, 0.2, options.seed);

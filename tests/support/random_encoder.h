@@ -17,11 +17,12 @@ struct RandomEncoderOptions {
   int64_t vocabulary = 50;
   int64_t positions = 80;  // that the model has embeddings for; 0: it has none
   bool skips_masked = true;
-  int64_t channels = 24;  // in 2 heads
-  int64_t band = 0;       // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
-  int64_t reach = 0;      // of biases by distance, causal ones; 0: none
-  int64_t places = 0;     // of disentangled attention, around distance 0; 0: none
-  int64_t rotary = 0;     // positions of the table that queries and keys are turned by; 0: they are not
+  int64_t channels = 24;   // in 2 heads
+  int32_t group_size = 1;  // heads that share one of keys and values
+  int64_t band = 0;        // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
+  int64_t reach = 0;       // of biases by distance, causal ones; 0: none
+  int64_t places = 0;      // of disentangled attention, around distance 0; 0: none
+  int64_t rotary = 0;      // positions of the table that queries and keys are turned by; 0: they are not
   std::optional<int64_t> padding = {};  // positions count the ids that are not this; absent: all
 };
 

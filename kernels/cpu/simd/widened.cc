@@ -7,9 +7,8 @@
 namespace swizzle::cpu {
 namespace {
 
-// Of operand `input`: values have the output's channels, unless all are in one operand.
 int64_t InputElements(const Problem& problem, int input) {
-  return LayoutElements(input == 2 ? problem.output : problem.input, Layout::kPanels);
+  return LayoutElements(InputExtent(problem, input), Layout::kPanels);
 }
 
 // Calls convert(first, count) over all elements, in parallel.

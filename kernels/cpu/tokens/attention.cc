@@ -66,8 +66,8 @@ Keys WithoutEnds(const AttentionBits& pattern, const QueryBlock& block, Keys key
 int64_t CutKeys(const AttentionCall& call, int64_t head, const Keys& cut, Piece* pieces) {
   int64_t count = 0;
   const int64_t first = cut.first, last = cut.last;
-  const int64_t key_channel = call.first_key_channel + head * call.sizes.head_channels;
-  const int64_t value_channel = call.first_value_channel + head * call.sizes.value_channels;
+  const int64_t key_channel = call.first_key_channel + call.KeyHead(head) * call.sizes.head_channels;
+  const int64_t value_channel = call.first_value_channel + call.KeyHead(head) * call.sizes.value_channels;
   for (int64_t key = first; key < last; ++count) {
     const TokenRun k = call.key_matrix.RunAt(key), v = call.value_matrix.RunAt(key);
     const int64_t keys = std::min(k.tokens, last - key);
@@ -103,7 +103,7 @@ void PackQueries(const AttentionCall& call, const QueryBlock& block, float* pack
   const int64_t channels = call.sizes.head_channels;
   if (block.last_query - block.first_query < kWidth) std::fill(packed, packed + channels * kWidth, 0.0f);
   for (int64_t query = block.first_query; query < block.last_query;) {
-    const TokenRun run = call.key_matrix.RunAt(query);
+    const TokenRun run = call.query_matrix.RunAt(query);
     const int64_t count = std::min(run.tokens, block.last_query - query);
     const float* from = call.queries + run.offset + block.head * channels * run.channel_stride;
     float* to = packed + query - block.first_query;
@@ -153,7 +153,7 @@ BlockPlace OutputPlace(const AttentionCall& call, const QueryBlock& block, int64
 
 // The queries of a block of `width` where they lie as they are needed; null if they don't.
 const float* QueriesInPlace(const AttentionCall& call, const QueryBlock& block, int64_t width) {
-  const TokenRun run = call.key_matrix.RunAt(block.first_query);
+  const TokenRun run = call.query_matrix.RunAt(block.first_query);
   const bool whole = block.last_query - block.first_query == width && run.offset % kLanes == 0;
   if (!whole || run.token_stride != 1 || run.channel_stride != width || run.tokens < width) return nullptr;
   // Biases are added to scaled products, and the largest product has the largest score where the scale is positive.

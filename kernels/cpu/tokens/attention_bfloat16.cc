@@ -20,7 +20,7 @@ constexpr int64_t kKeyPairs = kKeyBlock / 2;
 class Scratch {
  public:
   explicit Scratch(const Problem& problem)
-      : channel_pairs_(CeilDiv(KeyChannels(problem) / problem.attention().heads, 2)),
+      : channel_pairs_(CeilDiv(QueryChannels(problem) / problem.attention().heads, 2)),
         value_channels_(problem.output.channels / problem.attention().heads),
         blocks_(CeilDiv(problem.input.batch, kKeyBlock)) {}
 
@@ -49,7 +49,7 @@ class Scratch {
 
 struct Call : AttentionOperands {
   explicit Call(const KernelArgs& args)
-      : AttentionOperands(args), head_channels(KeyChannels(*args.problem) / args.problem->attention().heads) {}
+      : AttentionOperands(args), head_channels(QueryChannels(*args.problem) / args.problem->attention().heads) {}
   int64_t head_channels;  // of queries and keys
 };
 
@@ -136,8 +136,8 @@ void PackKeyPairs(const HeadTokens& tokens, uint32_t* to) {
 }
 
 void PackKeysAndValues(const Call& call, const QueryBlock& block, const Scratch& scratch) {
-  const int64_t key_channel = call.first_key_channel + block.head * call.head_channels;
-  const int64_t value_channel = call.first_value_channel + block.head * scratch.value_channels();
+  const int64_t key_channel = call.first_key_channel + call.KeyHead(block.head) * call.head_channels;
+  const int64_t value_channel = call.first_value_channel + call.KeyHead(block.head) * scratch.value_channels();
   for (int64_t first = block.first_key, i = 0; first < block.last_key; first += kKeyBlock, ++i) {
     const int64_t last = std::min(first + kKeyBlock, block.last_key);
     PackChannelPairs({call.keys, call.key_matrix, key_channel, call.head_channels, first, last}, 1.0f, scratch.keys(i),
@@ -342,7 +342,7 @@ void AttendBlock(const Call& call, const QueryBlock& block, const Scratch& scrat
   if (block.last_query - block.first_query < kWidth) {
     std::fill(scratch.queries(), scratch.queries() + scratch.channel_pairs() * kWidth, 0);
   }
-  PackChannelPairs({call.queries, call.key_matrix, block.head * call.head_channels, call.head_channels,
+  PackChannelPairs({call.queries, call.query_matrix, block.head * call.head_channels, call.head_channels,
                     block.first_query, block.last_query},
                    call.scale < 0 ? -1.0f : 1.0f, scratch.queries(), kWidth);
   for (int64_t first = block.first_key, i = 0; first < block.last_key; first += kKeyBlock, ++i) {
@@ -377,8 +377,9 @@ void AttentionBfloat16(const KernelArgs& args, Stream& stream) {
     scratch.Place(args.workspace.data() + static_cast<size_t>(slot) * scratch.bytes());
     int64_t packed_key = -1, packed_head = -1;
     work.ForEachBlock(slot, slots, [&](const QueryBlock& block) {
-      if (block.first_key != packed_key || block.head != packed_head) PackKeysAndValues(call, block, scratch);
-      packed_key = block.first_key, packed_head = block.head;
+      const int64_t head = call.KeyHead(block.head);
+      if (block.first_key != packed_key || head != packed_head) PackKeysAndValues(call, block, scratch);
+      packed_key = block.first_key, packed_head = head;
       Attend(call, block, scratch);
     });
   });

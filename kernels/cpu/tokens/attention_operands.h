@@ -20,11 +20,16 @@ struct AttentionOperands {
         output(args.Output<float>()),
         bias(args.sequences->key_bias.empty() ? nullptr : args.sequences->key_bias.data()),
         scale(args.problem->attention().scale),
-        first_key_channel(args.problem->attention().packed ? KeyChannels(*args.problem) : 0),
-        first_value_channel(2 * first_key_channel),
-        key_matrix(args.problem->input.batch, args.problem->input.channels, args.problem->from.layout),
-        output_matrix(args.problem->output.batch, args.problem->output.channels, args.problem->to.layout),
-        value_matrix(args.problem->attention().packed ? key_matrix : output_matrix) {}
+        group_size(args.problem->attention().group_size),
+        first_key_channel(args.problem->attention().packed ? QueryChannels(*args.problem) : 0),
+        first_value_channel(args.problem->attention().packed ? first_key_channel + KeyChannels(*args.problem) : 0),
+        query_matrix(MatrixOf(args, 0)),
+        key_matrix(args.problem->attention().packed ? query_matrix : MatrixOf(args, 1)),
+        value_matrix(args.problem->attention().packed ? query_matrix : MatrixOf(args, 2)),
+        output_matrix(args.problem->output.batch, args.problem->output.channels, args.problem->to.layout) {}
+
+  // The head of keys and values that a head of queries reads.
+  int64_t KeyHead(int64_t head) const { return head / group_size; }
 
   const float* queries;
   const float* keys;
@@ -32,10 +37,18 @@ struct AttentionOperands {
   float* output;
   const float* bias;  // of keys, or null
   float scale;
+  int64_t group_size;
   int64_t first_key_channel, first_value_channel;  // of the operands that keys and values are in
-  TokenMatrix key_matrix;                          // of queries and keys
-  TokenMatrix output_matrix;
+  TokenMatrix query_matrix;
+  TokenMatrix key_matrix;
   TokenMatrix value_matrix;
+  TokenMatrix output_matrix;
+
+ private:
+  static TokenMatrix MatrixOf(const KernelArgs& args, int input) {
+    const Extent extent = InputExtent(*args.problem, input);
+    return {extent.batch, extent.channels, args.problem->from.layout};
+  }
 };
 
 }  // namespace swizzle::cpu

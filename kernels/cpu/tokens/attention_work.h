@@ -81,7 +81,7 @@ class AttentionWork {
 // A thread's part of the workspace, in floats. Rows hold kQueryBlock queries at most.
 struct AttentionScratch {
   explicit AttentionScratch(const Problem& problem)
-      : head_channels(KeyChannels(problem) / problem.attention().heads),
+      : head_channels(QueryChannels(problem) / problem.attention().heads),
         value_channels(problem.output.channels / problem.attention().heads),
         pair_biases(problem.op == Op::kBiasedAttention || problem.op == Op::kDisentangledAttention ? kKeyBlock : 0),
         places(problem.op == Op::kDisentangledAttention ? kQueryBlock + kKeyBlock : 0) {}

@@ -50,8 +50,8 @@ struct Row {
   const float* keys;    // of the sequence's first token
   const float* values;  // likewise
   float* output;
-  int64_t qk_stride, vo_stride;  // from token to token
-  int64_t qk_size, vo_size;      // channels of the head
+  int64_t k_stride, v_stride;  // from token to token
+  int64_t qk_size, vo_size;    // channels of the head
   float scale;
 };
 
@@ -61,7 +61,7 @@ HWY_INLINE void ScoreKeys(const Row& row, const uint32_t* places, float* scores)
   const float* keys[kCount];
   FloatVector sums[kCount];
   SWIZZLE_UNROLL for (int i = 0; i < kCount; ++i) {
-    keys[i] = row.keys + static_cast<int64_t>(places[i]) * row.qk_stride;
+    keys[i] = row.keys + static_cast<int64_t>(places[i]) * row.k_stride;
     sums[i] = hn::Zero(d);
   }
   for (int64_t c = 0; c < row.qk_size; c += kLanes) {
@@ -101,7 +101,7 @@ HWY_INLINE void SumValues(const Row& row, const uint32_t* places, const float* w
   FloatVector sums[kVectors];
   SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) sums[j] = hn::Zero(d);
   for (int64_t i = 0; i < count; ++i) {
-    const float* value = row.values + static_cast<int64_t>(places[i]) * row.vo_stride + c;
+    const float* value = row.values + static_cast<int64_t>(places[i]) * row.v_stride + c;
     const FloatVector weight = hn::Set(d, weights[i]);
     SWIZZLE_UNROLL for (int j = 0; j < kVectors; ++j) {
       sums[j] = hn::MulAdd(weight, LoadSome(value + j * kLanes, row.vo_size - c - j * kLanes), sums[j]);
@@ -134,6 +134,7 @@ void SparseAttention(const KernelArgs& args, Stream& stream) {
   const Problem& problem = *args.problem;
   const AttentionPattern& pattern = static_cast<const PatternWeight*>(args.weight)->pattern();
   const int64_t heads = problem.attention().heads, qk = problem.input.channels, vo = problem.output.channels;
+  const int64_t k = KeyChannels(problem), v = ValueChannels(problem);
   const int64_t units = args.sequences->count() * heads;  // a head of a sequence each
   // Every query costs something even without keys.
   const auto cost_before = [&](int64_t query) { return int64_t{pattern.row_offsets[query]} + query; };
@@ -160,12 +161,13 @@ void SparseAttention(const KernelArgs& args, Stream& stream) {
       const int64_t unit = place / pattern.tokens, query = place % pattern.tokens;
       const int64_t begin = args.sequences->begins[unit / heads], token = begin + query;
       const int64_t qk_size = qk / heads, vo_size = vo / heads, head = unit % heads;
+      const int64_t shared = head / problem.attention().group_size;
       const Row row{.query = queries + token * qk + head * qk_size,
-                    .keys = keys + begin * qk + head * qk_size,
-                    .values = values + begin * vo + head * vo_size,
+                    .keys = keys + begin * k + shared * qk_size,
+                    .values = values + begin * v + shared * vo_size,
                     .output = output + token * vo + head * vo_size,
-                    .qk_stride = qk,
-                    .vo_stride = vo,
+                    .k_stride = k,
+                    .v_stride = v,
                     .qk_size = qk_size,
                     .vo_size = vo_size,
                     .scale = problem.attention().scale};

@@ -280,18 +280,21 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
   const Shape tiles(reinterpret_cast<float*>(shared));
   const AttentionWork work = FindAttentionWork(op, Shape::kQueries);
   if (work.first >= work.end) return;
-  const int64_t qk_head = int64_t{blockIdx.y} * op.qk_size * op.query.channel;
-  const int64_t vo_head = int64_t{blockIdx.y} * op.vo_size * op.value.channel;
-  const bool qk_packs = PacksFit(op.queries, op.query, op.qk_size, work.begin);
-  const bool vo_packs = PacksFit(op.values, op.value, op.vo_size, work.begin);
+  const int64_t query_head = int64_t{blockIdx.y} * op.qk_size * op.query.channel;
+  const int shared_head = op.KeyHead(static_cast<int>(blockIdx.y));
+  const int64_t key_head = int64_t{shared_head} * op.qk_size * op.key.channel;
+  const int64_t value_head = int64_t{shared_head} * op.vo_size * op.value.channel;
+  const bool query_packs = PacksFit(op.queries, op.query, op.qk_size, work.begin);
+  const bool key_packs = PacksFit(op.keys, op.key, op.qk_size, work.begin);
+  const bool value_packs = PacksFit(op.values, op.value, op.vo_size, work.begin);
   Running<kSize, kRows> running;
   if (!work.spare) {
-    const Source<T> queries{op.queries + qk_head + work.first * op.query.token,
+    const Source<T> queries{op.queries + query_head + work.first * op.query.token,
                             op.query.channel,
                             op.query.token,
                             op.qk_size,
                             work.end - work.first,
-                            qk_packs};
+                            query_packs};
     LoadTile<kSize, Shape::kQueries>(queries, tiles.queries, Shape::kQueryPitch);
   }
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
@@ -301,10 +304,14 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
     const TilePattern pattern(op, work, first);
     if (!pattern.Any(Shape::kQueries, kKeys / 32)) continue;  // the last tile has been read, too
     const Source<T> key_source{
-        op.keys + qk_head + first * op.query.token, op.query.channel, op.query.token, op.qk_size, keys, qk_packs};
+        op.keys + key_head + first * op.key.token, op.key.channel, op.key.token, op.qk_size, keys, key_packs};
     LoadTile<kSize, kKeys>(key_source, tiles.keys, Shape::kKeyPitch);
-    const Source<T> value_source{
-        op.values + vo_head + first * op.value.token, op.value.token, op.value.channel, keys, op.vo_size, vo_packs};
+    const Source<T> value_source{op.values + value_head + first * op.value.token,
+                                 op.value.token,
+                                 op.value.channel,
+                                 keys,
+                                 op.vo_size,
+                                 value_packs};
     LoadTile<kKeys, kSize>(value_source, tiles.values, Shape::kValuePitch);
     if (threadIdx.x < kKeys) {
       const bool biased = op.key_bias != nullptr && static_cast<int>(threadIdx.x) < keys;
@@ -347,7 +354,7 @@ constexpr int64_t kMostChannels = 256;
 
 bool AcceptsAttention(const Problem& problem) {
   const int64_t heads = problem.attention().heads;
-  return heads <= LaunchGrid::kMostDown && KeyChannels(problem) / heads <= kMostChannels &&
+  return heads <= LaunchGrid::kMostDown && QueryChannels(problem) / heads <= kMostChannels &&
          problem.output.channels / heads <= kMostChannels;
 }
 

@@ -173,7 +173,8 @@ __device__ void WriteOutput(typename S::T* to, int64_t token_stride, int size, i
 template <typename S>
 __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head,
                            char* shared) {
-  const int64_t qk_head = int64_t{head} * op.qk_size, vo_head = int64_t{head} * op.vo_size;
+  const int64_t query_head = int64_t{head} * op.qk_size, key_head = int64_t{op.KeyHead(head)} * op.qk_size;
+  const int64_t value_head = int64_t{op.KeyHead(head)} * op.vo_size, out_head = int64_t{head} * op.vo_size;
   // The next tile from this key on that any query attends to; the threads are in step where there is one.
   const KeyRange range(op, work, work.begin, kQueries, S::kKeys);
   const auto tile_from = [&](int first) {
@@ -182,8 +183,8 @@ __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const Att
   };
   const auto copy = [&](int first, char* stage) {
     const int keys = work.end - first;
-    CopyRows<S>(op.keys + first * op.query.token + qk_head, op.query.token, op.qk_size, keys, SharedAddress(stage));
-    CopyRows<S>(op.values + first * op.value.token + vo_head, op.value.token, op.vo_size, keys,
+    CopyRows<S>(op.keys + first * op.key.token + key_head, op.key.token, op.qk_size, keys, SharedAddress(stage));
+    CopyRows<S>(op.values + first * op.value.token + value_head, op.value.token, op.vo_size, keys,
                 SharedAddress(stage + S::kMatrixBytes));
   };
   int tile = tile_from(range.first);
@@ -192,7 +193,7 @@ __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const Att
   const int query = work.first + static_cast<int>(threadIdx.x) / 32 * kWarpQueries;
   const int rows = work.spare ? 0 : work.end - query;
   Group<S> group;
-  LoadQueries(op.queries + query * op.query.token + qk_head, op.query.token, op.qk_size, rows, group);
+  LoadQueries(op.queries + query * op.query.token + query_head, op.query.token, op.qk_size, rows, group);
   for (int stage = 0; tile < range.end; stage = NextStage<kStages>(stage)) {
     const int next = tile_from(tile + S::kKeys);
     if (next < range.end) copy(next, shared + NextStage<kStages>(stage) * S::kStageBytes);
@@ -202,7 +203,7 @@ __device__ void AttendTile(const AttentionOperands<typename S::T>& op, const Att
     AttendStage<S>(op, work, head, tile, shared + stage * S::kStageBytes, group);
     tile = next;
   }
-  WriteOutput<S>(op.output + query * op.out.token + vo_head, op.out.token, op.vo_size, work.end - query, group);
+  WriteOutput<S>(op.output + query * op.out.token + out_head, op.out.token, op.vo_size, work.end - query, group);
 }
 
 template <typename S>
@@ -236,7 +237,7 @@ bool AcceptsAttentionMma(const Problem& problem) {
     const int64_t size = channels / heads;
     return size <= kMostChannels && size * static_cast<int64_t>(ElementBytes(problem.to.dtype)) % kPieceBytes == 0;
   };
-  return fits(KeyChannels(problem)) && fits(problem.output.channels) && AcceptsMaskedAttention(problem);
+  return fits(QueryChannels(problem)) && fits(problem.output.channels) && AcceptsMaskedAttention(problem);
 }
 
 template <DType kDType>

@@ -265,18 +265,19 @@ __device__ void StoreFromRegisters(const Group<S>& group, int size, const InSequ
 template <typename S>
 __device__ void AttendKeys(const AttentionOperands<typename S::T>& op, const AttentionWork& work, int head,
                            char* shared, Group<S>& group) {
-  const int64_t qk_head = int64_t{head} * op.qk_size, vo_head = int64_t{head} * op.vo_size;
+  const int64_t query_head = int64_t{head} * op.qk_size, key_head = int64_t{op.KeyHead(head)} * op.qk_size;
+  const int64_t value_head = int64_t{op.KeyHead(head)} * op.vo_size;
   const auto copy = [&](int first, char* stage) {
-    CopyChannels<kKeys, S::kThreads>(op.keys + qk_head * op.query.channel, op.query.channel, op.qk_size, first,
+    CopyChannels<kKeys, S::kThreads>(op.keys + key_head * op.key.channel, op.key.channel, op.qk_size, first,
                                      SharedAddress(stage));
-    CopyChannels<kKeys, S::kThreads>(op.values + vo_head * op.value.channel, op.value.channel, op.vo_size, first,
+    CopyChannels<kKeys, S::kThreads>(op.values + value_head * op.value.channel, op.value.channel, op.vo_size, first,
                                      SharedAddress(stage + S::kMatrixBytes));
   };
   char* const stages = shared + S::kQueryBytes;
   const KeyRange range(op, work, work.begin / kKeys * kKeys, S::kQueries, kKeys);
   int tile = range.first;
   if (tile < range.end) {
-    CopyChannels<S::kQueries, S::kThreads>(op.queries + qk_head * op.query.channel, op.query.channel, op.qk_size,
+    CopyChannels<S::kQueries, S::kThreads>(op.queries + query_head * op.query.channel, op.query.channel, op.qk_size,
                                            work.first, SharedAddress(shared));
     copy(tile, stages);
   }
@@ -362,7 +363,7 @@ bool AcceptsAttentionMmaRows(const Problem& problem) {
     const int64_t size = channels / heads;
     return size <= 128 && size % kStepChannels == 0;
   };
-  return fits(KeyChannels(problem)) && fits(problem.output.channels) && AcceptsAttention(problem);
+  return fits(QueryChannels(problem)) && fits(problem.output.channels) && AcceptsAttention(problem);
 }
 
 template <DType kDType>

@@ -55,8 +55,9 @@ struct AttentionOperands {
   const T* keys;
   const T* values;
   T* output;
-  TokenStrides query, value, out;  // keys lie as queries do
-  int qk_size, vo_size;            // channels of a head
+  TokenStrides query, key, value, out;
+  int qk_size, vo_size;  // channels of a head
+  int group_size;        // heads of queries that share one of keys and values
   const int32_t* begins;
   const float* key_bias;    // or null
   const uint32_t* allowed;  // [query][allowed_words], see DeviceAttentionBits; or null: every key is
@@ -68,6 +69,9 @@ struct AttentionOperands {
 
   // Whether scores of pairs have something added.
   __device__ bool AddsToPairs() const { return pair_biases.data != nullptr || places.of_queries != nullptr; }
+
+  // The head of keys and values that a head of queries reads.
+  __device__ int KeyHead(int head) const { return head / group_size; }
 };
 
 inline PairBiases PairBiasesOf(const KernelArgs& args) {
@@ -86,7 +90,7 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
   using T = Element<kDType>;
   const Problem& problem = *args.problem;
   const Sequences& sequences = *args.sequences;
-  const int64_t tokens = problem.input.batch, qk = KeyChannels(problem), vo = problem.output.channels;
+  const int64_t tokens = problem.input.batch, q = QueryChannels(problem), k = KeyChannels(problem);
   const bool packed = problem.attention().packed;
   const auto strides = [&](int64_t channels) {
     return kLayout == Layout::kRows ? TokenStrides{RowStride(tokens), 1} : TokenStrides{1, channels};
@@ -96,14 +100,16 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
   const auto* bits =
       problem.op == Op::kSparseAttention ? static_cast<const DeviceAttentionBits*>(args.weight) : nullptr;
   return {.queries = first,
-          .keys = packed ? first + qk * query.channel : args.Input<T>(1),
-          .values = packed ? first + 2 * qk * query.channel : args.Input<T>(2),
+          .keys = packed ? first + q * query.channel : args.Input<T>(1),
+          .values = packed ? first + (q + k) * query.channel : args.Input<T>(2),
           .output = args.Output<T>(),
           .query = query,
-          .value = packed ? query : strides(vo),
-          .out = strides(vo),
-          .qk_size = static_cast<int>(qk / problem.attention().heads),
-          .vo_size = static_cast<int>(vo / problem.attention().heads),
+          .key = packed ? query : strides(k),
+          .value = packed ? query : strides(ValueChannels(problem)),
+          .out = strides(problem.output.channels),
+          .qk_size = static_cast<int>(q / problem.attention().heads),
+          .vo_size = static_cast<int>(problem.output.channels / problem.attention().heads),
+          .group_size = problem.attention().group_size,
           .begins = sequences.begins.data(),
           .key_bias = sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
           .allowed = bits == nullptr ? nullptr : bits->bits(),

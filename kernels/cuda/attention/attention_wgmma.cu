@@ -135,7 +135,7 @@ class Attender {
     const int groups = min(S::kGroups, TilesOf(work.end - work.first));
     shared_.queries_full.ArriveExpecting(groups * S::kTileBytes);
     for (int group = 0; group < groups; ++group) {
-      LoadTile(args_.queries, work.first + group * kTile, shared_.queries[group], shared_.queries_full);
+      LoadTile(args_.queries, Head(), work.first + group * kTile, shared_.queries[group], shared_.queries_full);
     }
   }
   __device__ void WaitForQueries() {
@@ -146,18 +146,18 @@ class Attender {
   // The keys and values of a tile, which are counted from `origin`.
   __device__ void LoadKeys(int origin, int tile) const {
     if (threadIdx.x != 0) return;
-    const int stage = tile % kStages, token = origin + tile * kTile;
+    const int stage = tile % kStages, token = origin + tile * kTile, head = op_.KeyHead(Head());
     shared_.keys_full[stage].ArriveExpecting(S::kTileBytes);
-    LoadTile(args_.keys, token, shared_.keys[stage], shared_.keys_full[stage]);
+    LoadTile(args_.keys, head, token, shared_.keys[stage], shared_.keys_full[stage]);
     shared_.values_full[stage].ArriveExpecting(S::kTileBytes);
-    LoadTile(args_.values, token, shared_.values[stage], shared_.values_full[stage]);
+    LoadTile(args_.values, head, token, shared_.values[stage], shared_.values_full[stage]);
   }
 
-  __device__ void LoadTile(const CUtensorMap& map, int token, uint8_t* to, Barrier& full) const {
+  __device__ void LoadTile(const CUtensorMap& map, int head, int token, uint8_t* to, Barrier& full) const {
 #pragma unroll
     for (int slab = 0; slab < S::kSlabs; ++slab) {
       const uint32_t at = SharedAddress(to) + slab * S::kSlabBytes;
-      const int channel = Head() * kSize + slab * 64;
+      const int channel = head * kSize + slab * 64;
       CopySlab(at, map, kByRows ? channel : token, kByRows ? token : channel, full);
     }
   }
@@ -368,12 +368,14 @@ void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
   constexpr int kLong = 4 * kTile;
   if (op.tokens == 0) return;
   using S = Shape<kLayout, kSize, 1>;
-  const auto slabs = [&](const T* first, const TokenStrides& strides) {
-    const int64_t channels = int64_t{heads} * kSize;
+  const auto slabs = [&](const T* first, int64_t of_heads, const TokenStrides& strides) {
+    const int64_t channels = of_heads * kSize;
     if (S::kByRows) return DescribeSlabs(first, channels, op.tokens, strides.channel, S::kSlabRows);
     return DescribeSlabs(first, op.tokens, channels, strides.token, S::kSlabRows);
   };
-  const Args<T> args = {op, slabs(op.queries, op.query), slabs(op.keys, op.query), slabs(op.values, op.value)};
+  const int64_t key_heads = heads / op.group_size;
+  const Args<T> args = {op, slabs(op.queries, heads, op.query), slabs(op.keys, key_heads, op.key),
+                        slabs(op.values, key_heads, op.value)};
   const bool fills = int64_t{op.tokens} * heads >= int64_t{2 * kTile} * MultiprocessorsOf(stream);
   if (fills && op.tokens >= int64_t{kLong} * op.sequences) {
     return LaunchGroups<kLayout, T, kSize, 2>(args, heads, stream);
@@ -386,7 +388,7 @@ void Launch(const AttentionOperands<T>& op, int heads, Stream& stream) {
 bool AcceptsAttentionWgmma(const Problem& problem) {
   const int64_t heads = problem.attention().heads, size = problem.output.channels / heads;
   const bool fits = size == 32 || size == 64 || size == 128;
-  return fits && KeyChannels(problem) == problem.output.channels && AcceptsAttention(problem);
+  return fits && QueryChannels(problem) == problem.output.channels && AcceptsAttention(problem);
 }
 
 template <Layout kLayout, DType kDType>

@@ -49,8 +49,8 @@ int HeadDim(const Problem& problem) { return static_cast<int>(problem.input.chan
 
 bool HasUsualHeads(const Problem& problem) {
   const int size = HeadDim(problem);
-  return problem.attention().heads <= LaunchGrid::kMostDown && problem.input.channels == problem.output.channels &&
-         (size == 32 || size == 64 || size == 128);
+  return problem.attention().heads <= LaunchGrid::kMostDown && problem.attention().group_size == 1 &&
+         problem.input.channels == problem.output.channels && (size == 32 || size == 64 || size == 128);
 }
 
 // The operands of one sequence, which begins `offset` tokens after the first.

@@ -1,6 +1,7 @@
 // The rows sparse_attention_nhwc_pattern_ of the kernel table: sparse_attention.h over the sequences of a batch, one
 // after the other, in FP32 and FP16, block_attention.h over all at once, in half types, and int8/attention_bytes.h over
-// all at once, FP16 through bytes. Tokens beyond the last whole sequence get zeros.
+// all at once, FP16 through bytes. Tokens beyond the last whole sequence get zeros. Each head has keys and values of
+// its own: heads that share them (Attention::group_size) are left to attention.h and attention_mma.h.
 #ifndef SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 #define SWIZZLE_KERNELS_CUDA_ATTENTION_SPARSE_ATTENTION_ROWS_H_
 

@@ -49,10 +49,10 @@ std::string TimedText(const Lookup& lookup) {
 }
 
 std::string TimedText(const Attention& attention) {
-  const auto& [heads, scale, length, nonzeros, packed, reach, places] =
-      attention;  // a weight's pattern has a hash of its own
+  // A weight's pattern has a hash of its own.
+  const auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
   const bool is_biased = nonzeros == 0 && (length > 0 || reach > 0);
-  return Concat(packed ? " packed" : "", " heads ", heads,
+  return Concat(packed ? " packed" : "", " heads ", heads, group_size == 1 ? "" : Concat(" in groups of ", group_size),
                 is_biased ? Concat(" length ", length, " reach ", reach) : "",
                 places == 0 ? "" : Concat(" places ", places));
 }

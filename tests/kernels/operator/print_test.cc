@@ -18,6 +18,7 @@ TEST(PrintTest, ShowsEveryAttribute) {
   EXPECT_EQ(AttributesText(Lookup{true, 2}), " by position from 2");
   EXPECT_EQ(AttributesText(Attention{.heads = 2, .scale = 0.5f, .packed = true}), " heads 2 scale 0.5 packed");
   EXPECT_EQ(AttributesText(Attention{2, 0.5f, 30, 99}), " heads 2 scale 0.5 pattern of 30 tokens and 99 nonzeros");
+  EXPECT_EQ(AttributesText(Attention{.heads = 6, .group_size = 3}), " heads 6 in groups of 3 scale 1");
   EXPECT_EQ(AttributesText(Normalisation{0.5f}), " epsilon 0.5");
   EXPECT_EQ(AttributesText(Normalisation{0.5f, false}), " root mean square epsilon 0.5");
   EXPECT_EQ(AttributesText(TokenChoice{-1}), " token -1");

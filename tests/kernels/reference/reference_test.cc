@@ -138,6 +138,31 @@ TEST(Reference, AttentionStaysInsideSequencesAndHeads) {
   EXPECT_THAT(Attention(problem, inputs, kSequences), Pointwise(DoubleNear(1e-6), Result{1, 2, 7, 8, 6, 8}));
 }
 
+// Heads 0 and 1 of four read the first of keys and values, 2 and 3 the second; apart or side by side.
+TEST(Reference, HeadsOfAttentionShareKeysAndValues) {
+  Problem problem = OnTokens(Op::kAttention, 4, 3, 4);
+  problem.attention() = {4, 0.5f};
+  const Values queries = {1, -2, 3, 4, 0, 1, 2, -1, 5, 1, 0, 3};
+  const Values keys = {2, 1, 0, 3, -1, 2}, values = {7, 1, 3, 2, 9, 4};
+  const auto repeated = [](const Values& shared) {
+    Values all;
+    for (const float value : shared) all.insert(all.end(), 2, value);
+    return all;
+  };
+  const Result expected = Attention(problem, {queries, repeated(keys), repeated(values)}, kSequences);
+  problem.attention().group_size = 2;
+  EXPECT_EQ(Attention(problem, {queries, keys, values}, kSequences), expected);
+  Values packed;
+  for (int64_t token = 0; token < 3; ++token) {
+    for (const auto& [matrix, channels] : {std::pair(&queries, 4), {&keys, 2}, {&values, 2}}) {
+      packed.insert(packed.end(), matrix->begin() + token * channels, matrix->begin() + (token + 1) * channels);
+    }
+  }
+  problem.input.channels = 8;
+  problem.attention().packed = true;
+  EXPECT_EQ(PackedAttention(problem, packed, kSequences), expected);
+}
+
 TEST(Reference, AttentionLeavesMaskedKeysOut) {
   Problem problem = OnTokens(Op::kAttention, 1, 3, 1);
   constexpr float kNever = -std::numeric_limits<float>::infinity();

@@ -52,6 +52,7 @@ TEST(ValidateTest, AcceptsFreeAndFixedBatch) {
 TEST(ValidateTest, AcceptsTokenSequences) {
   EXPECT_THAT(testing::MakeRandomEncoder({}).Validate(), IsOk());
   EXPECT_THAT(testing::MakeRandomEncoder({.batch_size = 3}).Validate(), IsOk());
+  EXPECT_THAT(testing::MakeRandomEncoder({.group_size = 2}).Validate(), IsOk());
   EXPECT_THAT(testing::MakeRandomEncoder({.batch_size = 3, .length = 7}).Validate(), IsOk());
 }
 
@@ -309,6 +310,11 @@ const Fault kEncoderFaults[] = {
      "its weight is [50,24] instead of [1001,24]"},
     {"HeadsDoNotFit", [](Network& n) { FirstOf(n, Op::kAttention).attention().heads = 5; }, "its 5 heads"},
     {"PackedOperands", [](Network& n) { FirstOf(n, Op::kAttention).attention().packed = true; }, "as only plans make"},
+    {"GroupsDoNotFit", [](Network& n) { FirstOf(n, Op::kAttention).attention().group_size = 3; },
+     "in groups of 3 do not"},
+    {"NothingIsShared", [](Network& n) { FirstOf(n, Op::kAttention).attention().group_size = 2; },
+     "in groups of 2 do not"},
+    {"NoGroups", [](Network& n) { FirstOf(n, Op::kAttention).attention().group_size = 0; }, "groups of heads are of 0"},
     {"NoHeads", [](Network& n) { FirstOf(n, Op::kAttention).attention().heads = 0; }, "its 0 heads"},
     {"ScaleIsInfinite", [](Network& n) { FirstOf(n, Op::kAttention).attention().scale = 1.0f / 0.0f; },
      "its scale is not finite"},

@@ -279,9 +279,14 @@ void CudaPlanTest::ExpectEncoderClose(const Network& network) {
   }
 }
 
-// With heads that tensor cores take, apart and packed; those of the second turn queries and keys by position.
+// With heads that tensor cores take, apart and packed, whose keys and values are shared or not; those of the second
+// turn queries and keys by position.
 TEST_F(CudaPlanTest, EncodersInOtherPrecisionsAreClose) {
-  for (const int64_t rotary : {0, 80}) ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .rotary = rotary}));
+  for (const int32_t group_size : {1, 2}) {
+    for (const int64_t rotary : {0, 80}) {
+      ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .group_size = group_size, .rotary = rotary}));
+    }
+  }
   ExpectEncoderClose(MakeRandomEncoder({.channels = 64, .places = 21}));
 }
 

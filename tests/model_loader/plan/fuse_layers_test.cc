@@ -306,6 +306,22 @@ TEST(FuseLayersTest, TurnedInputsOfAnAttentionBecomeOneProduct) {
   EXPECT_EQ((turned + 1)->inputs, std::vector<int>{turned->output});
 }
 
+// Heads of keys and values that those of queries share are fewer rows of the product.
+TEST(FuseLayersTest, SharedInputsOfAnAttentionBecomeOneProduct) {
+  const Network network = testing::MakeRandomEncoder({.group_size = 2, .rotary = 40});
+  ASSERT_THAT(network.Validate(), testing::IsOk());
+  const Network fused = Fused(network);
+  const auto turned = std::ranges::find(fused.layers, Op::kRotary, &Layer::op);
+  ASSERT_NE(turned, fused.layers.end());
+  EXPECT_EQ(turned->rotation(), (Rotation{3, 12, 4}));
+  EXPECT_EQ((turned + 1)->inputs, std::vector<int>{turned->output});
+  const Problem problem = LayerProblem(fused, *(turned + 1), 4, 1);
+  EXPECT_EQ(problem.input.channels, 48);
+  EXPECT_EQ(QueryChannels(problem), 24);
+  EXPECT_EQ(KeyChannels(problem), 12);
+  EXPECT_EQ(ValueChannels(problem), 12);
+}
+
 TEST(FuseLayersTest, InputsThatAreTurnedByTwoTablesStay) {
   Network network = testing::MakeRandomEncoder({.rotary = 40});
   Layer& keys = *std::ranges::find(network.layers | std::views::reverse, Op::kRotary, &Layer::op);

@@ -114,6 +114,8 @@ TEST_F(TuningCacheTest, KeepsApartWhateverATimeDependsOn) {
       tell_apart({Op::kFunction, Function{FunctionKind::kSigmoid}}, {Op::kFunction, Function{FunctionKind::kSilu}}));
   EXPECT_TRUE(tell_apart({Op::kAttention, Attention{.heads = 2}}, {Op::kAttention, Attention{.heads = 4}}));
   EXPECT_TRUE(tell_apart({Op::kAttention, Attention{}}, {Op::kAttention, Attention{.packed = true}}));
+  EXPECT_TRUE(tell_apart({Op::kAttention, Attention{.heads = 6, .group_size = 2}},
+                         {Op::kAttention, Attention{.heads = 6, .group_size = 3}}));
   EXPECT_TRUE(tell_apart({Op::kEmbedding, Lookup{}}, {Op::kEmbedding, Lookup{.by_position = true}}));
   EXPECT_FALSE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-12f}}));
   EXPECT_TRUE(tell_apart({Op::kLayerNorm, Normalisation{1e-5f}}, {Op::kLayerNorm, Normalisation{1e-5f, false}}));
