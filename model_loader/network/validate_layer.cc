@@ -209,6 +209,9 @@ class ValueCheck {
                              out_.channels, " channels");
     }
     if (layer_.op == Op::kBiasedAttention) return CheckBiasedLayer(attention);
+    if (layer_.op == Op::kDisentangledAttention && group_size != 1) {
+      return InvalidArgument("its heads share keys in groups of ", group_size, ", and have vectors of places");
+    }
     return traits_.weight == WeightRule::kPattern ? CheckPatternLayer(attention) : Status();
   }
 

@@ -28,6 +28,17 @@ StatusOr<Tokens> SplitHeads(Context& context, const Tokens& tokens, int64_t head
   return by_head;
 }
 
+// [batch, heads, length, channels of a head] with each head as often as queries have heads for it.
+StatusOr<Tokens> ForHeads(Context& context, Tokens tokens, const Whole& heads) {
+  const Whole own = tokens.view.shape()[1];
+  const auto times = Quotient(heads, own);
+  if (!times || Product(*times, own) != heads) {
+    return context.Refuse(Text({own}), " heads of keys and values do not serve ", Text({heads}), " of queries");
+  }
+  if (!times->IsOne()) tokens.view.dims[1].push_back({AxisKind::kRepeat, *times});
+  return tokens;
+}
+
 // [batch, heads, length, channels of a head] -> [batch, length, channels]
 StatusOr<Form> JoinHeads(Context& context, Tokens tokens) {
   const View by_token = Transposed(tokens.view, {0, 2, 1, 3});
@@ -62,7 +73,12 @@ StatusOr<Form> InterpretAttention(Context& context) {
     }
   }
   const size_t rank = heads[0].view.rank();
-  if (rank != 4 || heads[1].view.rank() != rank) return context.Refuse("its inputs are not of 3 or 4 dimensions");
+  if (rank != 4 || heads[1].view.rank() != rank || heads[2].view.rank() != rank) {
+    return context.Refuse("its inputs are not of 3 or 4 dimensions");
+  }
+  for (size_t i = 1; i < 3; ++i) {
+    SWIZZLE_ASSIGN_OR_RETURN(heads[i], ForHeads(context, heads[i], heads[0].view.shape()[1]));
+  }
   const Whole size = heads[0].view.shape()[3];
   const float usual = size.IsNumber() ? 1.0f / std::sqrt(static_cast<float>(size.factor)) : 1.0f;
   SWIZZLE_ASSIGN_OR_RETURN(const float scale, FloatAttribute(context.node(), "scale", usual));

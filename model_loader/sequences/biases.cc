@@ -10,6 +10,7 @@
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/elements.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/scores.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -167,13 +168,11 @@ void Exclude(Emitter::BiasTable& table, size_t columns) {
 
 // Excludes keys, and gives the canonical operator, which is plain attention where all biases are alike.
 int EmitBiased(Context& context, const Scores& scores, int values, Emitter::BiasTable table) {
-  const auto scale = static_cast<float>(scores.scale);
+  const Emitter::AttentionInputs inputs = InputsOf(scores, values);
   Exclude(table, table.biases.size() / static_cast<size_t>(scores.heads));
   const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
-  if (same && std::isfinite(table.biases[0])) {
-    return context.out().Attention(scores.queries, scores.keys, values, scores.heads, scale);
-  }
-  return context.out().BiasedAttention(scores.queries, scores.keys, values, scores.heads, scale, table);
+  if (same && std::isfinite(table.biases[0])) return context.out().Attention(inputs);
+  return context.out().BiasedAttention(inputs, table);
 }
 
 }  // namespace

@@ -176,31 +176,37 @@ std::optional<Emitter::PositionTable> Emitter::PositionTableOf(int x) const {
   return PositionTable{node.inputs[1], std::get<int64_t>(node.attributes.at("offset"))};
 }
 
-int Emitter::Attention(int q, int k, int v, int64_t heads, float scale) {
+int Emitter::AddAttention(const char* op, const AttentionInputs& inputs, const std::vector<int>& constants,
+                          std::map<std::string, Attribute> attributes) {
+  attributes.emplace("heads", inputs.heads);
+  attributes.emplace("scale", inputs.scale);
+  if (inputs.group_size > 1) attributes.emplace("group_size", inputs.group_size);
+  std::vector<int> operands = {inputs.q, inputs.k, inputs.v};
+  operands.insert(operands.end(), constants.begin(), constants.end());
+  return AddNode(op, std::move(operands), Channels(inputs.v) * inputs.group_size, true, std::move(attributes));
+}
+
+int Emitter::Attention(const AttentionInputs& inputs) {
   Count("attention");
-  return AddNode("Attention", {q, k, v}, Channels(v), true, {{"heads", heads}, {"scale", scale}});
+  return AddAttention("Attention", inputs, {});
 }
 
-int Emitter::SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern) {
+int Emitter::SparseAttention(const AttentionInputs& inputs, std::pair<int, int> pattern) {
   Count("sparse_attention");
-  return AddNode("SparseAttention", {q, k, v, pattern.first, pattern.second}, Channels(v), true,
-                 {{"heads", heads}, {"scale", scale}});
+  return AddAttention("SparseAttention", inputs, {pattern.first, pattern.second});
 }
 
-int Emitter::BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table) {
+int Emitter::BiasedAttention(const AttentionInputs& inputs, const BiasTable& table) {
   Count("biased_attention");
-  const int64_t columns = static_cast<int64_t>(table.biases.size()) / heads;
-  const int biases = Weight({heads, columns}, table.biases, std::nullopt);
-  return AddNode("BiasedAttention", {q, k, v, biases}, Channels(v), true,
-                 {{"heads", heads}, {"scale", scale}, {"length", table.length}, {"reach", table.reach}});
+  const int64_t columns = static_cast<int64_t>(table.biases.size()) / inputs.heads;
+  const int biases = Weight({inputs.heads, columns}, table.biases, std::nullopt);
+  return AddAttention("BiasedAttention", inputs, {biases}, {{"length", table.length}, {"reach", table.reach}});
 }
 
-int Emitter::DisentangledAttention(int q, int k, int v, int64_t heads, float scale, int64_t places,
-                                   const std::vector<float>& vectors) {
+int Emitter::DisentangledAttention(const AttentionInputs& inputs, int64_t places, const std::vector<float>& vectors) {
   Count("disentangled_attention");
-  const int weight = Weight({2 * Channels(q) + 1, places}, vectors, std::nullopt);
-  return AddNode("DisentangledAttention", {q, k, v, weight}, Channels(v), true,
-                 {{"heads", heads}, {"scale", scale}, {"places", places}});
+  const int weight = Weight({2 * Channels(inputs.q) + 1, places}, vectors, std::nullopt);
+  return AddAttention("DisentangledAttention", inputs, {weight}, {{"places", places}});
 }
 
 std::pair<int, int> Emitter::Pattern(const AttentionPattern& pattern) {

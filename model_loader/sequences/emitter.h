@@ -56,19 +56,24 @@ class Emitter {
   int Quantise(int x, const Quantisation& as);
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
   int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, const Normalisation& norm);
-  int Attention(int q, int k, int v, int64_t heads, float scale);
+  // What every attention is told; heads as in kernels/operator/attributes.h.
+  struct AttentionInputs {
+    int q, k, v;
+    int64_t heads, group_size;
+    float scale;
+  };
+  int Attention(const AttentionInputs& inputs);
   // The pattern, as constants of the graph: INT32 row offsets and column indices (kernels/format/attention_pattern.h).
-  int SparseAttention(int q, int k, int v, int64_t heads, float scale, std::pair<int, int> pattern);
+  int SparseAttention(const AttentionInputs& inputs, std::pair<int, int> pattern);
   std::pair<int, int> Pattern(const AttentionPattern& pattern);
   // Biases [heads, N], as Op::kBiasedAttention has them.
   struct BiasTable {
     std::vector<float> biases;
     int64_t length = 0, reach = 0;
   };
-  int BiasedAttention(int q, int k, int v, int64_t heads, float scale, const BiasTable& table);
-  // Vectors [2 * channels of q + 1, places], as Op::kDisentangledAttention has them.
-  int DisentangledAttention(int q, int k, int v, int64_t heads, float scale, int64_t places,
-                            const std::vector<float>& vectors);
+  int BiasedAttention(const AttentionInputs& inputs, const BiasTable& table);
+  // Vectors [2 * channels of q + 1, places], as Op::kDisentangledAttention has them. REQUIRES: heads share nothing.
+  int DisentangledAttention(const AttentionInputs& inputs, int64_t places, const std::vector<float>& vectors);
   // `table`: a constant [positions, 2 * pairs], as Op::kRotary has it.
   int Rotary(int x, int table, const Rotation& rotation);
   int Table(const Tensor& table);
@@ -84,6 +89,8 @@ class Emitter {
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels) { return SelectChannels(x, channels, 0); }
 
  private:
+  int AddAttention(const char* op, const AttentionInputs& inputs, const std::vector<int>& constants,
+                   std::map<std::string, Attribute> attributes = {});
   int AddPerToken(const std::string& name, DType dtype, int64_t channels);
   int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
               std::map<std::string, Attribute> attributes = {});

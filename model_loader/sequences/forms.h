@@ -192,7 +192,8 @@ struct Scores {
   enum class Stage { kRaw, kProbabilities, kInvalid };  // kInvalid: whether a probability is not a number
   Stage stage = Stage::kRaw;
   int queries = kNoValue, keys = kNoValue;  // of the new graph
-  int64_t heads = 1;
+  int64_t heads = 1;                        // of queries
+  int64_t group_size = 1;                   // heads of queries that share one of keys
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph
   double masked_bias = 0.0;

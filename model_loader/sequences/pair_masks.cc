@@ -8,6 +8,7 @@
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/handlers.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/scores.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -184,15 +185,13 @@ StatusOr<int> SparseAttentionOf(Context& context, const Scores& scores, int valu
                           " to the scores of keys that are not attended to");
   }
   if (!(scores.scale > 0.0)) return context.Refuse("its scores are multiplied by ", scores.scale);
-  const float scale = static_cast<float>(scores.scale);
-  if (pattern.nnz() == pattern.tokens * pattern.tokens) {
-    return context.out().Attention(scores.queries, scores.keys, values, scores.heads, scale);
-  }
+  const Emitter::AttentionInputs inputs = InputsOf(scores, values);
+  if (pattern.nnz() == pattern.tokens * pattern.tokens) return context.out().Attention(inputs);
   auto& emitted = context.pair_masks().emitted;
   const auto found = emitted.find(scores.pattern);
   const auto constants = found != emitted.end() ? found->second : context.out().Pattern(pattern);
   emitted.emplace(scores.pattern, constants);
-  return context.out().SparseAttention(scores.queries, scores.keys, values, scores.heads, scale, constants);
+  return context.out().SparseAttention(inputs, constants);
 }
 
 }  // namespace swizzle::sequences

@@ -205,6 +205,7 @@ StatusOr<int> DisentangledAttentionOf(Context& context, const Scores& scores, in
   if (scores.pattern != nullptr || scores.biases != nullptr || scores.pair_biases != nullptr) {
     return context.Refuse("it has biases as well as products with vectors of places");
   }
+  if (scores.group_size != 1) return context.Refuse("its heads share keys, and have products with vectors of places");
   SWIZZLE_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(context, scores.places));
   const int64_t channels = context.out().Channels(scores.queries);
   const size_t count = columns.least.size();
@@ -220,8 +221,7 @@ StatusOr<int> DisentangledAttentionOf(Context& context, const Scores& scores, in
     }
   }
   weight.insert(weight.end(), columns.least.begin(), columns.least.end());
-  return context.out().DisentangledAttention(scores.queries, scores.keys, values, scores.heads,
-                                             static_cast<float>(scores.scale), static_cast<int64_t>(count), weight);
+  return context.out().DisentangledAttention(InputsOf(scores, values), static_cast<int64_t>(count), weight);
 }
 
 }  // namespace swizzle::sequences

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/activations.h"
@@ -53,6 +54,27 @@ std::vector<int64_t> HeadChannels(const View& view, const Axes& of_head) {
   return ChannelsOf(axes, view.first_channel);
 }
 
+// How many heads of queries share one of keys or values, whose channels these are, as often as they are there.
+int64_t GroupSizeOf(const std::vector<int64_t>& channels, int64_t heads) {
+  const auto size = static_cast<int64_t>(channels.size()) / heads;
+  int64_t group_size = heads;
+  for (int64_t head = 1; head < heads; ++head) {
+    const auto begin = channels.begin() + head * size;
+    if (!std::equal(begin - size, begin, begin)) group_size = std::gcd(group_size, head);
+  }
+  return group_size;
+}
+
+// Of each group of heads the first one's channels.
+std::vector<int64_t> OfGroups(const std::vector<int64_t>& channels, int64_t heads, int64_t group_size) {
+  const auto size = static_cast<int64_t>(channels.size()) / heads;
+  std::vector<int64_t> kept;
+  for (int64_t head = 0; head < heads; head += group_size) {
+    kept.insert(kept.end(), channels.begin() + head * size, channels.begin() + (head + 1) * size);
+  }
+  return kept;
+}
+
 // Whether all channels are there, those of each head in any order.
 bool KeepsHeads(const std::vector<int64_t>& channels, int64_t all, int64_t heads) {
   const auto size = static_cast<int64_t>(channels.size()) / heads;
@@ -72,6 +94,20 @@ StatusOr<std::pair<int, double>> MatrixOf(Context& context, const Tokens& tokens
   SWIZZLE_ASSIGN_OR_RETURN(const auto factored, WithoutFactor(context, tokens));
   SWIZZLE_ASSIGN_OR_RETURN(const int value, context.out().SelectChannels(factored.first.value, channels));
   return std::pair(value, factored.second);
+}
+
+// Repeats heads of keys where fewer heads of queries share one of values.
+Status ShareKeysAsValues(Context& context, Scores& scores, int64_t group_size) {
+  const int64_t shared = std::gcd(scores.group_size, group_size), times = scores.group_size / shared;
+  if (times == 1) return {};
+  const int64_t size = context.out().Channels(scores.queries) / scores.heads;
+  std::vector<int64_t> channels;
+  for (int64_t head = 0; head < scores.heads / shared; ++head) {
+    for (int64_t i = 0; i < size; ++i) channels.push_back(head / times * size + i);
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(scores.keys, context.out().SelectChannels(scores.keys, channels));
+  scores.group_size = shared;
+  return {};
 }
 
 // Where, whose input `at` the scores are.
@@ -152,16 +188,16 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
     std::ranges::sort(of_queries);
     of_keys = of_queries;
   }
+  scores.group_size = GroupSizeOf(of_keys, scores.heads);
   SWIZZLE_ASSIGN_OR_RETURN(const auto q, MatrixOf(context, queries, of_queries));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto k, MatrixOf(context, keys, of_keys));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto k, MatrixOf(context, keys, OfGroups(of_keys, scores.heads, scores.group_size)));
   scores.queries = q.first;
   scores.keys = k.first;
   scores.scale = scale * q.second * k.second;
   scores.view = queries.view;
   scores.view.dims[rank - 1] = keys.view.dims[rank - 1];
   scores.view.dims[rank - 1][0].kind = AxisKind::kKeys;
-  if (context.out().Channels(scores.queries) != context.out().Channels(scores.keys))
-    return context.Refuse("queries and keys differ in size");
+  if (of_queries.size() != of_keys.size()) return context.Refuse("queries and keys differ in size");
   return scores;
 }
 
@@ -173,7 +209,11 @@ StatusOr<HeadMatrix> HeadsOf(Context& context, const Tokens& tokens) {
   return HeadMatrix{matrix.first, matrix.second, static_cast<int64_t>(channels.size()) / size};
 }
 
-StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values) {
+Emitter::AttentionInputs InputsOf(const Scores& scores, int values) {
+  return {scores.queries, scores.keys, values, scores.heads, scores.group_size, static_cast<float>(scores.scale)};
+}
+
+StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values) {
   const size_t rank = values.view.rank();
   const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
                        scores.view.Is(rank - 2, AxisKind::kLength) && scores.view.Is(rank - 1, AxisKind::kKeys) &&
@@ -181,7 +221,10 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
                        AlikeInHeads(scores.view, values.view);
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));
-  SWIZZLE_ASSIGN_OR_RETURN(const auto v, MatrixOf(context, whole, HeadChannels(whole.view, whole.view.dims[rank - 1])));
+  const std::vector<int64_t> of_values = HeadChannels(whole.view, whole.view.dims[rank - 1]);
+  SWIZZLE_RETURN_IF_ERROR(ShareKeysAsValues(context, scores, GroupSizeOf(of_values, scores.heads)));
+  SWIZZLE_ASSIGN_OR_RETURN(const auto v,
+                           MatrixOf(context, whole, OfGroups(of_values, scores.heads, scores.group_size)));
   SequenceFacts& facts = context.facts();
   if (scores.mask == kNoValue) {
     facts.AttendWithoutMask();
@@ -198,8 +241,7 @@ StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens&
   } else if (scores.pattern != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, SparseAttentionOf(context, scores, v.first));
   } else {
-    attended.value =
-        context.out().Attention(scores.queries, scores.keys, v.first, scores.heads, static_cast<float>(scores.scale));
+    attended.value = context.out().Attention(InputsOf(scores, v.first));
   }
   attended.view = values.view;
   for (size_t i = 0; i + 2 < rank; ++i) attended.view.dims[i] = AsHeads(attended.view.dims[i]);

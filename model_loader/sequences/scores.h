@@ -17,7 +17,9 @@ struct HeadMatrix {
 };
 StatusOr<HeadMatrix> HeadsOf(Context& context, const Tokens& tokens);
 // The canonical attention of these probabilities to `values` [.., length, channels].
-StatusOr<Form> AttentionOf(Context& context, const Scores& scores, const Tokens& values);
+StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values);
+// What the canonical operator is told of these probabilities and of `values`, whose heads are as many as the keys'.
+Emitter::AttentionInputs InputsOf(const Scores& scores, int values);
 // Scores of masked keys become less by `bias`, which is negative.
 StatusOr<Form> MaskScores(Context& context, Scores scores, const TokenNumbers& mask, double bias);
 // An element-wise operator that scales or masks.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "model_loader/load/loader.h"
 #include "model_loader/safetensors/checkpoint.h"
 #include "model_loader/safetensors/encoder_config.h"
 #include "tests/support/shipped_checkpoint.h"
@@ -98,6 +99,25 @@ TEST(Qwen, IsWrittenAsAnExporterWould) {
                                             "Transpose MatMul Mul Add Softmax MatMul Transpose Reshape MatMul Add " +
                                             norm + "MatMul Sigmoid Mul MatMul Mul MatMul Add ");
   EXPECT_EQ(OpsOf(*graph, "causal"), "Unsqueeze Transpose LessOrEqual Unsqueeze Not Where ");
+}
+
+// Heads of keys and values stand once, though two of queries share each: products have the rows of their tensors.
+TEST(Qwen, WeightsAreAsLargeAsTheirTensors) {
+  for (const char* name : {"qwen2", "qwen3"}) {
+    const auto runnable = LoadRunnableModel(testing::Shipped(name));
+    ASSERT_THAT(runnable, IsOk()) << name;
+    const Network& network = std::get<LoadedModel>(*runnable).network;
+    int64_t held = 0, stored = 0;
+    for (const Layer& layer : network.layers) {
+      if (layer.op != Op::kConv) continue;
+      const Weight& weight = network.weights[static_cast<size_t>(layer.weight)];
+      held += weight.rows() * weight.cols();
+    }
+    for (const auto& [tensor_name, tensor] : TensorsOf(name)) {
+      if (tensor_name.ends_with("_proj.weight")) stored += *ElementCount(tensor.shape);
+    }
+    EXPECT_EQ(held, stored) << name;
+  }
 }
 
 // Behind the text, as the shipped expectations have it, or before it.

@@ -184,6 +184,27 @@ output "y" = %y_node.8
 )");
 }
 
+TEST(RecogniseSequencesTest, HeadsOfQueriesMayShareKeysAndValues) {
+  const auto recognised = [](int64_t kv_heads) {
+    OnnxBuilder builder(23);
+    builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 8}).Node("Gather", {"words", "ids"}, {"x"});
+    builder.Counting("w", {8, 2 * kv_heads}).Node("MatMul", {"x", "w"}, {"k"});
+    builder.Counting("u", {8, 3 * kv_heads}).Node("MatMul", {"x", "u"}, {"v"});
+    builder.Node("Attention", {"x", "k", "v"}, {"y"}, {{"q_num_heads", int64_t{4}}, {"kv_num_heads", kv_heads}});
+    return Recognised(builder.Output("y"));
+  };
+  for (const int64_t kv_heads : {1, 2}) {
+    const auto graph = recognised(kv_heads);
+    ASSERT_THAT(graph, IsOk());
+    const Node& attention = graph->nodes.back();
+    EXPECT_EQ(attention.op, "Attention");
+    EXPECT_EQ(std::get<int64_t>(attention.attributes.at("group_size")), 4 / kv_heads);
+    EXPECT_EQ(graph->ShapeOf(attention.inputs[1]), (Shape{kFreeBatch, 2 * kv_heads}));
+    EXPECT_EQ(graph->ShapeOf(attention.outputs[0]), (Shape{kFreeBatch, 12}));
+  }
+  EXPECT_THAT(recognised(3), IsError(StatusCode::kUnimplemented, "[3] heads of keys and values do not serve [4]"));
+}
+
 TEST(RecogniseSequencesTest, MeansOfWhatTheMaskLeaves) {
   OnnxBuilder builder = AdditiveMask(-10000);
   Attend(builder, "t");

@@ -89,18 +89,19 @@ std::vector<int64_t> ChannelsTurned(const Network& network, const Layer& turn, f
 }
 
 // Queries and keys are turned by one table of cosines and sines of positions.
-void ExpectWaves(const Network& network, double factor = 1.0) {
+void ExpectWaves(const Network& network, int32_t kv_heads = 2) {
   const std::vector<Layer> turns = TurnsOf(network);
   ASSERT_EQ(turns.size(), 2u);
   EXPECT_EQ(turns[0].weight, turns[1].weight);
   EXPECT_EQ(turns[0].rotation(), (Rotation{2, kSize, 2}));
+  EXPECT_EQ(turns[1].rotation(), (Rotation{kv_heads, kSize, 2}));
   const DenseMatrix table = network.weights[turns[0].weight].ToDense();
   ASSERT_EQ(table.cols, 4);
   for (const int64_t position : {int64_t{0}, int64_t{1}, int64_t{7}, table.rows - 1}) {
     const double fast = static_cast<double>(position), slow = static_cast<float>(position) * kSlow;
     const double expected[] = {std::cos(fast), std::cos(slow), std::sin(fast), std::sin(slow)};
     for (int64_t i = 0; i < 4; ++i) {
-      EXPECT_NEAR(table.values[position * 4 + i], factor * expected[i], 1e-6) << "position " << position << ", " << i;
+      EXPECT_NEAR(table.values[position * 4 + i], expected[i], 1e-6) << "position " << position << ", " << i;
     }
   }
 }
@@ -186,8 +187,8 @@ TEST(RotaryTest, TablesTurnAPartOfEachHead) {
   EXPECT_EQ(network->LookupLimit(-1), 6);
 }
 
-// A head of keys and values that two heads of queries share is there twice.
-TEST(RotaryTest, HeadsThatAreSharedAreRepeated) {
+// A head of keys and values that two heads of queries share stands once.
+TEST(RotaryTest, HeadsThatAreSharedStandOnce) {
   OnnxBuilder builder = Heads(1);
   AddWaves(builder);
   for (const char* wave : {"cos", "sin"}) {
@@ -198,9 +199,25 @@ TEST(RotaryTest, HeadsThatAreSharedAreRepeated) {
   builder.Node("Expand", {"k_turned", "as_queries"}, {"keys"}).Node("Expand", {"v", "as_queries"}, {"values"});
   const auto network = Lowered(Attend(builder, "keys", "values"));
   ASSERT_THAT(network, IsOk());
-  ExpectWaves(*network);
-  EXPECT_EQ(ChannelsTurned(*network, TurnsOf(*network)[1], kSize), (Ints{0, 1, 2, 3, 0, 1, 2, 3}));
-  EXPECT_EQ(network->layers.back().attention().heads, 2);
+  ExpectWaves(*network, 1);
+  EXPECT_EQ(ChannelsTurned(*network, TurnsOf(*network)[1], kSize), (Ints{0, 1, 2, 3}));
+  const Layer& attention = network->layers.back();
+  EXPECT_EQ(attention.attention().heads, 2);
+  EXPECT_EQ(attention.attention().group_size, 2);
+  EXPECT_EQ(network->values[attention.inputs[2]].channels, kSize);
+  EXPECT_EQ(network->values[attention.output].channels, 2 * kSize);
+}
+
+// Where keys alone are shared, their heads are repeated.
+TEST(RotaryTest, KeysAndValuesAreSharedAlike) {
+  OnnxBuilder builder = Heads(1);
+  builder.Node("Shape", {"q"}, {"as_queries"}).Node("Expand", {"k", "as_queries"}, {"keys"});
+  builder.Node("Identity", {"q"}, {"q_turned"});
+  const auto network = Lowered(Attend(builder, "keys", "q"));
+  ASSERT_THAT(network, IsOk());
+  const Layer& attention = network->layers.back();
+  EXPECT_EQ(attention.attention().group_size, 1);
+  EXPECT_EQ(network->values[attention.inputs[1]].channels, 2 * kSize);
 }
 
 TEST(RotaryTest, WhatTurnsHeadsDifferentlyIsRefused) {
