@@ -1,6 +1,7 @@
 """Tokens of texts, texts of ids, and a vector of each token, as text-embeddings-inference's clients ask for them."""
 
 import json
+import subprocess
 
 import numpy
 import onnx
@@ -8,6 +9,7 @@ import pytest
 import tritonclient.grpc as triton
 
 import make_encoders
+from conftest import program
 from embeddings_test import post
 from text_test import CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, refusal, states_of, write_tokenizer
 
@@ -118,6 +120,21 @@ def test_it_has_whatever_stands_for_the_text(start, repository, checkpoint, pool
         numpy.testing.assert_allclose(found, expected, atol=1e-5)
     status, answer = post(server, '/v2/models/texts/embed_all', {'inputs': TEXTS})
     assert status == 400 and 'none that gives vectors of tokens (text=token_embedding)' in answer['error']
+
+
+def test_a_packed_encoder_shows_its_states(start, repository, checkpoint):
+    write_tokenizer(checkpoint, WORDS)
+    for name in ('texts', 'packed'):
+        repository.folder(name, checkpoint)
+        repository.config(name, TOKENS)
+    packed = repository.directory / 'packed' / '1'
+    subprocess.run([program('swizzle-pack'), 'pack', checkpoint, packed / 'model.swz'], check=True, timeout=300)
+    (packed / 'model.safetensors').unlink()
+    server = start(repository, '--http-address=127.0.0.1:0')
+    answers = [post(server, f'/v2/models/{name}/embed_all', {'inputs': TEXTS, 'truncate': True})
+               for name in ('texts', 'packed')]
+    for expected, found in zip(*(answer for _, answer in answers), strict=True):
+        numpy.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_what_is_wrong_is_said(server, start, repository, checkpoint):
