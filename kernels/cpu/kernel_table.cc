@@ -37,6 +37,7 @@
 #include "kernels/cpu/tokens/attention_places.h"
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
+#include "kernels/cpu/tokens/permute_tokens.h"
 #include "kernels/cpu/tokens/rotary.h"
 #include "kernels/cpu/tokens/sparse_attention.h"
 #include "kernels/cpu/tokens/token_reduction.h"
@@ -110,6 +111,7 @@ constexpr Kernel kBiasedAttention = {
 constexpr Kernel kDisentangledAttention = {
     .accepts = AcceptsAll, .prepare = PrepareAttentionPlaces, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kRotary = {.accepts = AcceptsAll, .prepare = PrepareRotary};
+constexpr Kernel kPermuteTokens = {.accepts = AcceptsAll, .prepare = PreparePermuteTokens};
 
 // A kernel whose forms are the same for every plane.
 constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
@@ -311,6 +313,9 @@ constexpr auto kRows = Join(
                                                               kDisentangledAttention, SWIZZLE_PER_TARGET(Attention)),
     RowsInLayout<"rotary", "_dense", kNchw>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
     RowsInLayout<"rotary", "_dense", kPanels>(Op::kRotary, Format::kDense, kRotary, SWIZZLE_PER_TARGET(Rotary)),
+    RowsInLayout<"permute_tokens", "_dense", kNchw>(Op::kPermuteTokens, Format::kDense, kPermuteTokens, &PermuteTokens),
+    RowsInLayout<"permute_tokens", "_dense", kPanels>(Op::kPermuteTokens, Format::kDense, kPermuteTokens,
+                                                      &PermuteTokens),
     PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),
     PlainRows<"mean_tokens", kNchw, kPanels>(Op::kMeanTokens, {.accepts = AcceptsAll}, SWIZZLE_PER_TARGET(MeanTokens)),
 

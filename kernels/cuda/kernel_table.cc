@@ -24,6 +24,7 @@
 #include "kernels/cuda/int8/byte_rows.h"
 #include "kernels/cuda/tokens/embedding.h"
 #include "kernels/cuda/tokens/layer_norm.h"
+#include "kernels/cuda/tokens/permute_tokens.h"
 #include "kernels/cuda/tokens/rotary.h"
 #include "kernels/cuda/tokens/token_reduction.h"
 #include "kernels/cuda/window/depthwise.h"
@@ -200,6 +201,7 @@ constexpr Kernel kByteAttention = {.accepts = AcceptsByteAttention,
                                    .prepare = PrepareByteAttention,
                                    .workspace_bytes = ByteAttentionRowWorkspaceBytes,
                                    .holds = HoldsSharedKeys};
+constexpr auto kPermute = []<Layout kLayout, DType kType>() { return &PermuteTokens<kLayout, kType>; };
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
 
 template <Layout kLayout>
@@ -391,6 +393,7 @@ constexpr auto kRows = Join(
     attention_rows::AllOfMasks(),
     LayoutRows<"rotary", "_dense">(Op::kRotary, Format::kDense, {.accepts = AcceptsRotary, .prepare = PrepareRotary},
                                    []<Layout kLayout, DType kType>() { return &Rotary<kLayout, kType>; }),
+    LayoutRows<"permute_tokens", "_dense">(Op::kPermuteTokens, Format::kDense, kPermuteTokens, kPermute),
     PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},
                               []<Layout kLayout, DType kType>() { return &SelectToken<kLayout, kType>; }),
     PlainRows<"mean_tokens">(Op::kMeanTokens, {.accepts = AcceptsAll},

@@ -16,9 +16,10 @@ namespace swizzle {
 // kDepthwiseConv: matrix [channels, kernel_h * kernel_w], always dense.
 // kEmbedding: matrix [table rows, channels], always dense, no bias. kLayerNorm: matrix [channels, 1], always dense.
 // kSparseAttention: a pattern, and nothing else has one; no bias. kBiasedAttention: matrix [heads, biases of pairs], of
-// which some may be -infinity (operator/pair_biases.h), always dense; no bias. kDisentangledAttention: matrix
-// [2 * channels + 1, places], always dense; no bias (operator/place_vectors.h). kRotary: matrix [positions, 2 * pairs],
-// always dense; no bias.
+// which some may be -infinity (operator/pair_biases.h), always dense; no bias. In windows, whose biases may differ, the
+// biases of one window come behind those of another. kDisentangledAttention: matrix [2 * channels + 1, places], always
+// dense; no bias (operator/place_vectors.h). kRotary: matrix [positions, 2 * pairs], always dense; no bias.
+// kPermuteTokens: matrix [length, 1] of places, always dense; no bias.
 struct Weight {
   WeightMatrix matrix;
   std::vector<float> bias;  // [M], or empty

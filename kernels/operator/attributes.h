@@ -67,14 +67,17 @@ struct Lookup {
 // has as many tokens as the pattern, all in their places, and no key bias; the scale is positive. Spare tokens come
 // last. kBiasedAttention: the biases go by distance, key - query, where those beyond `reach` have the farthest one's,
 // or, where `length` is not 0, by pairs of places in sequences of that length (operator/pair_biases.h).
+// Where `windows` is more than 1, every sequence has windows * length tokens, and each `length` of them, which are a
+// window, attend to one another alone (Liu et al., "Swin Transformer", 2021).
 // kDisentangledAttention: operator/place_vectors.h; no heads are shared.
 struct Attention {
   int32_t heads = 1;  // of q
   float scale = 1.0f;
-  int64_t length = 0;      // kSparseAttention: the pattern's tokens; kBiasedAttention: the sequences', or 0
+  int64_t length = 0;      // kSparseAttention: the pattern's tokens; kBiasedAttention: a window's, or 0
   int64_t nonzeros = 0;    // kSparseAttention: the pattern's
   bool packed = false;     // one operand holds the channels of q, k and v, in this order (plan/fuse_layers.h)
   int64_t reach = 0;       // kBiasedAttention
+  int64_t windows = 1;     // kBiasedAttention: of a sequence
   int64_t places = 0;      // kDisentangledAttention: the weight's columns
   int32_t group_size = 1;  // heads of q that share one of k and v; it divides `heads`
 

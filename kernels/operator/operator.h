@@ -41,7 +41,8 @@ enum class Op : uint8_t {
   kSparseAttention,  // kAttention of each query to the keys that W, a pattern, gives its place; see Attention::length
   kBiasedAttention,  // kAttention whose scores, once scaled, W is added to: [heads, biases], see Attention::reach
   kDisentangledAttention,  // kAttention whose scores have products with vectors of W, see operator/place_vectors.h
-  kRotary,  // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
+  kRotary,         // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
+  kPermuteTokens,  // y[t] = x[W[t]] within each sequence, t being a place in it; W is [length, 1], of whole numbers
 
   kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
@@ -107,6 +108,7 @@ inline constexpr auto kOpTraits = [] {
       OpTraits{Op::kDisentangledAttention, "DisentangledAttention", 3, WeightRule::kDense, kIndexOf<Attention>,
                kOfSequences},
       OpTraits{Op::kRotary, "Rotary", 1, WeightRule::kDense, kIndexOf<Rotation>, kOfSequences | kWorksInPlace},
+      OpTraits{Op::kPermuteTokens, "PermuteTokens", 1, WeightRule::kDense, kNothing, kOfSequences},
       OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };
 }();
@@ -138,7 +140,9 @@ constexpr bool WorksInPlace(Op op) { return TraitsOf(op).Has(OpTraits::kWorksInP
 constexpr bool IsOfSequences(Op op) { return TraitsOf(op).Has(OpTraits::kOfSequences); }
 constexpr bool IsPrunable(Op op) { return TraitsOf(op).Has(OpTraits::kPrunable); }
 // Whether a token reads one row of its weight, whatever the others hold.
-constexpr bool ReadsRowsOfTokens(Op op) { return op == Op::kEmbedding || op == Op::kRotary; }
+constexpr bool ReadsRowsOfTokens(Op op) {
+  return op == Op::kEmbedding || op == Op::kRotary || op == Op::kPermuteTokens;
+}
 constexpr bool HasWeight(Op op) { return TraitsOf(op).weight != WeightRule::kNone; }
 
 namespace internal {

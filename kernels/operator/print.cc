@@ -26,13 +26,14 @@ std::string Text(const Lookup& lookup) {
 }
 
 std::string Text(const Attention& attention) {
-  const auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach, windows, places, group_size] = attention;
   const std::string pattern =
       nonzeros == 0 ? "" : Concat(" pattern of ", length, " tokens and ", nonzeros, " nonzeros");
   const std::string biases = nonzeros > 0 || length == 0 ? "" : Concat(" biases of ", length, " tokens");
   const std::string groups = group_size == 1 ? "" : Concat(" in groups of ", group_size);
   return Concat(" heads ", heads, groups, " scale ", scale, pattern, biases, reach == 0 ? "" : Concat(" reach ", reach),
-                places == 0 ? "" : Concat(" places ", places), packed ? " packed" : "");
+                windows == 1 ? "" : Concat(" in ", windows, " windows"), places == 0 ? "" : Concat(" places ", places),
+                packed ? " packed" : "");
 }
 
 std::string Text(const Normalisation& normalisation) {

@@ -47,6 +47,7 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
 // holds.
 Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
 Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences);
+Result PermuteTokens(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences);
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);
 Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences);
 
@@ -55,13 +56,10 @@ struct AttentionInputs {
   const Values& keys;
   const Values& values;
 };
-// A query whose keys all have the bias -infinity gets zeros. `weight`: of kBiasedAttention and
-// kDisentangledAttention.
+// A query whose keys all have the bias -infinity gets zeros. `weight`: of kBiasedAttention and kDisentangledAttention.
+// What is packed has all side by side in `queries`.
 Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
                  const Weight* weight = nullptr);
-// With queries, keys and values side by side in one operand.
-Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences,
-                       const Weight* weight = nullptr);
 
 // The problem's op on its operands, a residual behind the others, which may be left out or empty where there is none;
 // `weight` and `sequences` may be null for ops without.

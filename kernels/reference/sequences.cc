@@ -75,14 +75,17 @@ Result NormOfProduct(const Problem& problem, const Weight& weight, const Values&
 
 namespace {
 
-// The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked.
+// The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked. Biases are
+// those of `window`.
 Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                        const DenseMatrix* matrix, int64_t query, int64_t head, int64_t begin, int64_t end) {
+                        const DenseMatrix* matrix, int64_t window, int64_t query, int64_t head, int64_t begin,
+                        int64_t end) {
   const PairPlaces pairs = PairPlacesOf(problem.attention());
-  const bool is_disentangled = problem.op == Op::kDisentangledAttention;
+  const bool is_biased = problem.op == Op::kBiasedAttention, is_disentangled = problem.op == Op::kDisentangledAttention;
   const auto places = is_disentangled ? std::optional<DistancePlaces>(*matrix) : std::nullopt;
   const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
   const int64_t key_head = head / problem.attention().group_size;
+  const int64_t first_column = is_biased && matrix->cols != pairs.count() ? window * pairs.count() : 0;
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
@@ -97,8 +100,8 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
       score += of_query * at_place[of_heads * matrix->cols] + of_key * at_place[(channels + of_heads) * matrix->cols];
     }
     double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
-    if (problem.op == Op::kBiasedAttention) {
-      bias += matrix->values[head * matrix->cols + pairs.At(query - begin, key - begin)];
+    if (is_biased) {
+      bias += matrix->values[head * matrix->cols + first_column + pairs.At(query - begin, key - begin)];
     }
     weights[key - begin] = score * problem.attention().scale + bias;
     largest = std::max(largest, weights[key - begin]);
@@ -119,30 +122,7 @@ int64_t SequenceOf(const Sequences& sequences, int64_t token) {
   return sequence;
 }
 
-}  // namespace
-
-Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
-                 const Weight* weight) {
-  const DenseMatrix* const matrix = weight == nullptr ? nullptr : weight->matrix.As<DenseMatrix>();
-  const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
-  Result result(problem.output.batch * channels);
-  for (int64_t query = 0; query < problem.output.batch; ++query) {
-    const int64_t sequence = SequenceOf(sequences, query);
-    const int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1];
-    for (int64_t head = 0; head < problem.attention().heads; ++head) {
-      const Result weights = AttentionWeights(problem, inputs, sequences, matrix, query, head, begin, end);
-      const int64_t value_head = head / problem.attention().group_size;
-      for (int64_t c = 0; c < size; ++c) {
-        for (int64_t key = begin; key < end; ++key) {
-          const double value = inputs.values[key * ValueChannels(problem) + value_head * size + c];
-          result[query * channels + head * size + c] += weights[key - begin] * value;
-        }
-      }
-    }
-  }
-  return result;
-}
-
+// Of operands that lie side by side.
 Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* weight) {
   const int64_t all = problem.input.channels, queries = QueryChannels(problem);
   const int64_t until_keys = queries + KeyChannels(problem);
@@ -156,6 +136,36 @@ Result PackedAttention(const Problem& problem, const Values& input, const Sequen
   apart.input.channels = queries;
   return Attention(apart, {columns(0, queries), columns(queries, until_keys), columns(until_keys, all)}, sequences,
                    weight);
+}
+
+}  // namespace
+
+Result Attention(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
+                 const Weight* weight) {
+  if (problem.attention().packed) return PackedAttention(problem, inputs.queries, sequences, weight);
+  const DenseMatrix* const matrix = weight == nullptr ? nullptr : weight->matrix.As<DenseMatrix>();
+  const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
+  Result result(problem.output.batch * channels);
+  for (int64_t query = 0; query < problem.output.batch; ++query) {
+    const int64_t sequence = SequenceOf(sequences, query);
+    int64_t begin = sequences.begins[sequence], end = sequences.begins[sequence + 1], window = 0;
+    if (problem.attention().windows > 1) {
+      window = (query - begin) / problem.attention().length;
+      begin += window * problem.attention().length;
+      end = std::min(begin + problem.attention().length, end);
+    }
+    for (int64_t head = 0; head < problem.attention().heads; ++head) {
+      const Result weights = AttentionWeights(problem, inputs, sequences, matrix, window, query, head, begin, end);
+      const int64_t value_head = head / problem.attention().group_size;
+      for (int64_t c = 0; c < size; ++c) {
+        for (int64_t key = begin; key < end; ++key) {
+          const double value = inputs.values[key * ValueChannels(problem) + value_head * size + c];
+          result[query * channels + head * size + c] += weights[key - begin] * value;
+        }
+      }
+    }
+  }
+  return result;
 }
 
 Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences) {
@@ -172,6 +182,18 @@ Result Rotary(const Problem& problem, const Weight& weight, const Values& input,
         result[first + pairs + j] = b * row[j] + a * row[pairs + j];
       }
     }
+  }
+  return result;
+}
+
+Result PermuteTokens(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences) {
+  const DenseMatrix places = weight.ToDense();
+  const int64_t channels = problem.output.channels;
+  Result result;
+  for (int64_t token = 0; token < problem.output.batch; ++token) {
+    const int64_t position = sequences.positions[token];
+    const int64_t from = token - position + static_cast<int64_t>(places.values[position]);
+    result.insert(result.end(), input.begin() + from * channels, input.begin() + (from + 1) * channels);
   }
   return result;
 }

@@ -53,10 +53,11 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
     case Op::kAttention:
     case Op::kBiasedAttention:
     case Op::kDisentangledAttention:
-      if (problem.attention().packed) return PackedAttention(problem, input, *sequences, weight);
       return Attention(problem, {input, second, third}, *sequences, weight);
     case Op::kRotary:
       return Rotary(problem, *weight, input, *sequences);
+    case Op::kPermuteTokens:
+      return PermuteTokens(problem, *weight, input, *sequences);
     case Op::kSelectToken:
       return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:

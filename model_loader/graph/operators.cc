@@ -28,6 +28,7 @@ constexpr OperatorSpec kSpecs[] = {
     {kSwizzleDomain, "MeanTokens", 1, 1, 1, ""},
     {kSwizzleDomain, "Multiply", 2, 2, 1, "low high "},
     {kSwizzleDomain, "Pad", 1, 1, 1, "pads value "},
+    {kSwizzleDomain, "PermuteTokens", 2, 2, 1, ""},
     {kSwizzleDomain, "Reshape", 1, 1, 1, ""},
     {kSwizzleDomain, "Resize", 1, 1, 1, "linear coordinates nearest scale_h scale_w "},
     {kSwizzleDomain, "Rotary", 2, 2, 1, "heads size pairs "},

@@ -38,8 +38,10 @@ namespace swizzle {
 //   Attention(q, k, v) {heads, scale; group_size}  softmax(q k^T * scale + bias of masked keys) v, per sequence and
 //                                          head; group_size is 1 unless given, see Attention
 //   SparseAttention(q, k, v, row offsets, column indices) {heads, scale; group_size}  to the keys of a pattern
-//   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach; group_size}  see Op::kBiasedAttention
+//   BiasedAttention(q, k, v, biases [heads, N]) {heads, scale, length, reach; windows, group_size}  see
+//                                          Op::kBiasedAttention; windows are 1 unless given
 //   DisentangledAttention(q, k, v, vectors [2 * C + 1, N]) {heads, scale, places}  see Op::kDisentangledAttention
+//   PermuteTokens(x, places [length, 1])   the token at each place of a sequence, by its own place
 //   Rotary(x, table [positions, 2 * pairs]) {heads, size, pairs}  see Rotation
 //   SelectToken(x) {token}                 one token of each sequence, from 0, or from -1 backwards
 //   MeanTokens(x)                          over the tokens of each sequence whose mask is 1; zeros where there is none

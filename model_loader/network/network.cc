@@ -10,7 +10,7 @@ int64_t Network::LookupLimit(int value) const {
   int64_t limit = value == -1 && sequences ? sequences->longest : 0;
   const int64_t first = value == -1 && sequences && sequences->counted != -1 ? 1 : 0;
   for (const Layer& layer : layers) {
-    const bool by_position = layer.op == Op::kRotary || layer.inputs.empty();
+    const bool by_position = layer.op != Op::kEmbedding || layer.inputs.empty();
     const bool reads = by_position ? value == -1 : layer.inputs[0] == value;
     if (!ReadsRowsOfTokens(layer.op) || !reads) continue;
     const int64_t offset = layer.op == Op::kEmbedding ? layer.lookup().offset : 0;

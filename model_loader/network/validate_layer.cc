@@ -40,6 +40,9 @@ Status CheckRange(const Attention& attention) {
                            " is negative or too large");
   }
   if (attention.group_size < 1) return InvalidArgument("its groups of heads are of ", attention.group_size);
+  if (attention.windows < 1 || (attention.windows > 1 && attention.length == 0)) {
+    return InvalidArgument("it has ", attention.windows, " windows of ", attention.length, " tokens");
+  }
   return std::isfinite(attention.scale) ? Status() : InvalidArgument("its scale is not finite");
 }
 
@@ -221,9 +224,12 @@ class ValueCheck {
     if (attention.length > kMostPairLength || (attention.length > 0 && attention.reach > 0)) {
       return InvalidArgument("its biases are of ", attention.length, " tokens and a reach of ", attention.reach);
     }
-    if (attention.length == 0 || attention.length == length) return {};
-    return InvalidArgument("its biases are of ", attention.length, " tokens; sequences have ",
-                           length == 0 ? "any length" : Concat(length));
+    const int64_t windows = attention.windows;
+    const bool fits =
+        windows == 1 ? attention.length == length : length % windows == 0 && attention.length == length / windows;
+    if (attention.length == 0 || fits) return {};
+    return InvalidArgument("its biases are of ", windows == 1 ? "" : Concat(windows, " windows of "), attention.length,
+                           " tokens; sequences have ", length == 0 ? "any length" : Concat(length));
   }
 
   // A pattern goes by places, so that sequences have one length and no token is left out.
@@ -284,6 +290,17 @@ Status CheckPattern(const Layer& layer, const Weight& weight) {
                          " nonzeros; the layer says ", attention.length, " and ", attention.nonzeros);
 }
 
+// Of sequences of as many tokens, whose places are whole numbers.
+Status CheckPlaces(const DenseMatrix& places) {
+  constexpr int64_t kMostPlaces = int64_t{1} << 24;  // which floats tell apart
+  if (places.rows > kMostPlaces) return InvalidArgument("it permutes more than ", kMostPlaces, " tokens");
+  for (const float place : places.values) {
+    const bool is_place = place >= 0.0f && place < static_cast<float>(places.rows) && place == std::floor(place);
+    if (!is_place) return InvalidArgument("its place ", place, " is none of ", places.rows, " tokens");
+  }
+  return {};
+}
+
 // The row of a token that comes first, where rows go by position.
 int64_t FirstPosition(const Network& network, const Layer& layer) {
   const auto* const lookup = std::get_if<Lookup>(&layer.attributes);
@@ -304,10 +321,14 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {rows, layer.window().taps()};
     case Op::kRotary:
       return {std::max(weight.rows(), FirstPosition(network, layer) + 1), 2 * layer.rotation().pairs};
-    case Op::kBiasedAttention:
-      return {layer.attention().heads, PairPlacesOf(layer.attention()).count()};
+    case Op::kBiasedAttention: {
+      const int64_t columns = PairPlacesOf(layer.attention()).count();
+      return {layer.attention().heads, weight.cols() == columns ? columns : columns * layer.attention().windows};
+    }
     case Op::kDisentangledAttention:
       return {2 * network.values[layer.inputs[0]].channels + 1, layer.attention().places};
+    case Op::kPermuteTokens:
+      return {network.sequences ? network.sequences->length : 0, 1};
     case Op::kConv:
       return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
     case Op::kAdd:
@@ -373,6 +394,7 @@ Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight
     return InvalidArgument("the last row of its weight is not of whole distances that rise, none above ",
                            kMostPlaceDistance);
   }
+  if (layer.op == Op::kPermuteTokens) return CheckPlaces(*weight.matrix.As<DenseMatrix>());
   if (rows > kMaxWeightElements / cols) {
     return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements, " elements");
   }

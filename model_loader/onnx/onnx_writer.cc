@@ -233,6 +233,7 @@ class Writer {
       case Op::kBiasedAttention:
       case Op::kDisentangledAttention:
       case Op::kRotary:
+      case Op::kPermuteTokens:
       case Op::kConvertLayout:
         break;
     }

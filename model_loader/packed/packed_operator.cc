@@ -108,7 +108,7 @@ Status Unpack(const packed::Layer& layer, Lookup& lookup) {
 
 // The weight says how long a pattern is (SetPatternSizes), and only plans pack operands: neither is stored.
 void Pack(const Attention& attention, packed::Layer& layer) {
-  const auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach, windows, places, group_size] = attention;
   layer.mutable_attention()->set_heads(heads);
   layer.mutable_attention()->set_scale(scale);
   if (places > 0) layer.mutable_attention()->set_places(places);
@@ -116,11 +116,12 @@ void Pack(const Attention& attention, packed::Layer& layer) {
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return;
   layer.mutable_attention()->set_length(length);
   layer.mutable_attention()->set_reach(reach);
+  if (windows != 1) layer.mutable_attention()->set_windows(windows);
 }
 
 Status Unpack(const packed::Layer& layer, Attention& attention) {
   if (!layer.has_attention()) return {};
-  auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
+  auto& [heads, scale, length, nonzeros, packed, reach, windows, places, group_size] = attention;
   heads = layer.attention().heads();
   scale = layer.attention().scale();
   places = layer.attention().places();
@@ -128,6 +129,7 @@ Status Unpack(const packed::Layer& layer, Attention& attention) {
   if (layer.kind() != packed::LAYER_KIND_BIASED_ATTENTION) return {};
   length = layer.attention().length();
   reach = layer.attention().reach();
+  if (layer.attention().has_windows()) windows = layer.attention().windows();
   return {};
 }
 
@@ -310,6 +312,8 @@ packed::LayerKind PackedOp(Op op) {
       return packed::LAYER_KIND_DISENTANGLED_ATTENTION;
     case Op::kRotary:
       return packed::LAYER_KIND_ROTARY;
+    case Op::kPermuteTokens:
+      return packed::LAYER_KIND_PERMUTE_TOKENS;
     case Op::kConvertLayout:
       break;
   }

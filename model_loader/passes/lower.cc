@@ -68,6 +68,7 @@ void Read(const Node& node, Attention& attention) {
   if (!Is(node, "BiasedAttention")) return;
   attention.length = WholeOf(node, "length");
   attention.reach = WholeOf(node, "reach");
+  if (node.attributes.contains("windows")) attention.windows = WholeOf(node, "windows");
 }
 
 // Channels, height and width of one row. Missing dimensions are 1; those past the fourth count as width.

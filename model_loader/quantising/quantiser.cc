@@ -50,6 +50,7 @@ bool KeepsNumbers(const Layer& layer) {
     case Op::kBiasedAttention:
     case Op::kDisentangledAttention:
     case Op::kRotary:
+    case Op::kPermuteTokens:
     case Op::kConvertLayout:
       return false;
   }

@@ -32,10 +32,11 @@ struct KernelCase {
   bool two_of_four = false;           // of any four neighbouring columns two are left, drawn
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
-  int64_t table_rows = 0;             // kEmbedding, kRotary
+  int64_t table_rows = 0;             // kEmbedding, kRotary, kPermuteTokens
   float mean = 0;                     // of the inputs
   AttentionPattern pattern = {};      // kSparseAttention
   PairRule pair_rule = PairRule::kDrawn;  // kBiasedAttention
+  int64_t window_kinds = 1;               // of biases, kBiasedAttention's windows having them in turn
 };
 
 // Zeros two of any four neighbouring columns of each row, drawn.

@@ -64,6 +64,7 @@ Weight DrawWeight(const KernelCase& kernel_case, const Kernel& kernel, bool csr,
   if (problem.op == Op::kSparseAttention) return {kernel_case.pattern, {}};
   if (problem.op == Op::kBiasedAttention) return DrawPairBiases(kernel_case, random);
   if (problem.op == Op::kDisentangledAttention) return DrawPlaceVectors(kernel_case, random);
+  if (problem.op == Op::kPermuteTokens) return DrawPlaces(kernel_case, random);
   const int64_t taps = IsWindowed(problem.op) ? problem.window().taps() : 1;
   DenseMatrix matrix;
   const bool is_table = ReadsRowsOfTokens(problem.op);
@@ -122,7 +123,7 @@ class CaseSequences {
       const int32_t begin = begins_.back();
       for (int32_t i = 0; i < length; ++i) {
         owners_.push_back(static_cast<int32_t>(begins_.size()) - 1);
-        positions_.push_back(i + i / 4);  // tokens between were dropped
+        positions_.push_back(kernel_case.problem.op == Op::kPermuteTokens ? i : i + i / 4);  // tokens were dropped
         key_bias_.push_back(kernel_case.masked == Masked::kAllKeys || random() % 2 == 0 ? bias : 0);
       }
       begins_.push_back(begin + length);

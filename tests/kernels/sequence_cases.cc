@@ -201,6 +201,21 @@ std::vector<KernelCase> BiasedAttentionCases() {
       add(heads, lengths).problem.attention().length = lengths[0];
     }
   }
+  // Windows that fill tiles, end inside them and are of several, one and several sequences, biases alike and not.
+  struct Windows {
+    int64_t length, count;
+    int32_t sequences;
+  };
+  for (const Heads& heads : kHeads) {
+    for (const Windows& windows :
+         {Windows{49, 4, 2}, {16, 9, 1}, {64, 2, 3}, {7, 5, 2}, {70, 2, 1}, {1, 6, 2}, {130, 3, 2}}) {
+      const auto length = static_cast<int32_t>(windows.length * windows.count);
+      KernelCase& made = add(heads, std::vector<int32_t>(static_cast<size_t>(windows.sequences), length));
+      made.problem.attention().length = windows.length;
+      made.problem.attention().windows = windows.count;
+      made.window_kinds = std::min<int64_t>(windows.count, 1 + static_cast<int64_t>(cases.size() % 3));
+    }
+  }
   // So much that GPUs give a block more queries, near keys being far fewer than all.
   for (const PairRule rule : kRules) {
     for (const int64_t size : {64, 32}) {
@@ -249,6 +264,20 @@ std::vector<KernelCase> RotaryCases() {
       made.problem.rotation() = rotation;
       made.table_rows = 500;
       cases.push_back(made);
+    }
+  }
+  return cases;
+}
+
+std::vector<KernelCase> PermuteTokensCases() {
+  std::vector<KernelCase> cases;
+  for (const int64_t channels : {1, 3, 16, 40, 96, 200}) {
+    for (const int32_t length : {1, 16, 49, 130}) {
+      for (const size_t sequences : {1, 3}) {
+        cases.push_back(SequenceCase(Op::kPermuteTokens, std::vector<int32_t>(sequences, length), channels,
+                                     cases.size() + cases.size() / 8));
+        cases.back().table_rows = length;
+      }
     }
   }
   return cases;
@@ -312,6 +341,8 @@ std::vector<KernelCase> SequenceCases(Op op) {
       return DisentangledAttentionCases();
     case Op::kRotary:
       return RotaryCases();
+    case Op::kPermuteTokens:
+      return PermuteTokensCases();
     case Op::kSelectToken:
     case Op::kMeanTokens:
       return ReductionCases(op);
@@ -336,7 +367,30 @@ Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random) {
     for (int64_t column = attention.reach + 1; column < biases.cols; ++column) leave_out(column);
   }
   if (kernel_case.pair_rule == PairRule::kNear) leave_out(0);
-  return {std::move(biases), {}};
+  if (kernel_case.window_kinds == 1) return {std::move(biases), {}};
+  DenseMatrix of_windows;
+  of_windows.rows = biases.rows;
+  of_windows.cols = biases.cols * attention.windows;
+  for (int64_t head = 0; head < biases.rows; ++head) {
+    for (int64_t window = 0; window < attention.windows; ++window) {
+      const float more = static_cast<float>(window % kernel_case.window_kinds);
+      for (int64_t column = 0; column < biases.cols; ++column) {
+        const float drawn = biases.values[head * biases.cols + column];
+        of_windows.values.push_back(column % 3 == 0 ? drawn + more : drawn);
+      }
+    }
+  }
+  return {std::move(of_windows), {}};
+}
+
+Weight DrawPlaces(const KernelCase& kernel_case, std::mt19937& random) {
+  DenseMatrix places;
+  places.rows = kernel_case.table_rows;
+  places.cols = 1;
+  places.values.resize(static_cast<size_t>(places.rows));
+  std::iota(places.values.begin(), places.values.end(), 0.0f);
+  std::ranges::shuffle(places.values, random);
+  return {std::move(places), {}};
 }
 
 Weight DrawPlaceVectors(const KernelCase& kernel_case, std::mt19937& random) {

@@ -19,6 +19,8 @@ std::vector<KernelCase> NormOfProductCases();
 Weight DrawPairBiases(const KernelCase& kernel_case, std::mt19937& random);
 // The vectors of a case of kDisentangledAttention.
 Weight DrawPlaceVectors(const KernelCase& kernel_case, std::mt19937& random);
+// The places of a case of kPermuteTokens.
+Weight DrawPlaces(const KernelCase& kernel_case, std::mt19937& random);
 
 }  // namespace swizzle
 

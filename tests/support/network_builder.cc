@@ -269,6 +269,24 @@ int NetworkBuilder::DisentangledAttention(int q, int k, int v, int32_t heads, fl
   return AppendTokens(std::move(layer), value(v).channels, true);
 }
 
+int NetworkBuilder::WindowAttention(int q, int k, int v, int32_t heads, float scale, int64_t length, int64_t windows) {
+  Layer layer = NewLayer(Op::kBiasedAttention, {q, k, v});
+  layer.attention() = {.heads = heads, .scale = scale, .length = length, .windows = windows};
+  layer.weight = AddWeight(heads, windows * length * length, 0.0, false);
+  return AppendTokens(std::move(layer), value(v).channels, true);
+}
+
+int NetworkBuilder::ReverseTokens(int input, int64_t length) {
+  Layer layer = NewLayer(Op::kPermuteTokens, {input});
+  DenseMatrix places;
+  places.rows = length;
+  places.cols = 1;
+  for (int64_t place = length; place-- > 0;) places.values.push_back(static_cast<float>(place));
+  layer.weight = static_cast<int>(network_.weights.size());
+  network_.weights.push_back({std::move(places), {}});
+  return AppendTokens(std::move(layer), value(input).channels, true);
+}
+
 int NetworkBuilder::SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern) {
   Layer layer = NewLayer(Op::kSparseAttention, {q, k, v});
   const auto group_size = static_cast<int32_t>(value(q).channels / value(k).channels);

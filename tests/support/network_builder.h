@@ -62,6 +62,10 @@ class NetworkBuilder {
   int BiasedAttention(int q, int k, int v, int32_t heads, float scale, int64_t reach);
   // Places of the distances around 0, one each.
   int DisentangledAttention(int q, int k, int v, int32_t heads, float scale, int64_t places);
+  // Within windows of `length` tokens, of which a sequence has so many, each with biases of its own.
+  int WindowAttention(int q, int k, int v, int32_t heads, float scale, int64_t length, int64_t windows);
+  // The tokens of sequences of `length` in the opposite order.
+  int ReverseTokens(int input, int64_t length);
   int SparseAttention(int q, int k, int v, int32_t heads, float scale, AttentionPattern pattern);
   int SelectFirstToken(int input);
   int MeanTokens(int input);

@@ -34,18 +34,24 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   if (options.positions > 0) {
     sum = b.Pointwise(Op::kAdd, {words, b.Embedding(-1, options.positions, channels, kPositionOffset)});
   }
-  const int x = b.LayerNorm(sum);
+  const int x = b.LayerNorm(sum), windows = static_cast<int>(options.windows);
+  const int read = windows > 0 ? b.ReverseTokens(x, options.length) : x;
   const auto turned = [&](int value) {
     const auto size = static_cast<int32_t>(channels / kHeads);
     return options.rotary > 0 ? b.Rotary(value, size, size / 3, options.rotary) : value;
   };
   const int64_t shared = channels / options.group_size;
-  const int q = turned(b.Linear(x, channels, s)), k = turned(b.Linear(x, shared, s)), v = b.Linear(x, shared, s);
+  const int q = turned(b.Linear(read, channels, s)), k = turned(b.Linear(read, shared, s)),
+            v = b.Linear(read, shared, s);
   const bool sparse = options.band > 0;
   const auto pattern = [&] {
     return AttentionPattern::FromBandAndRandom(options.length, options.band, 0.2, options.seed);
   };
+  const auto within = [&] {
+    return b.ReverseTokens(b.WindowAttention(q, k, v, kHeads, 0.3f, options.length / windows, windows), options.length);
+  };
   const int attended = sparse               ? b.SparseAttention(q, k, v, kHeads, 0.3f, pattern())
+                       : windows > 0        ? within()
                        : options.reach > 0  ? b.BiasedAttention(q, k, v, kHeads, 0.3f, options.reach)
                        : options.places > 0 ? b.DisentangledAttention(q, k, v, kHeads, 0.3f, options.places)
                                             : b.Attention(q, k, v, kHeads, 0.3f);
@@ -67,8 +73,8 @@ Network MakeRandomEncoder(const RandomEncoderOptions& options) {
   tokens.push_back(channels);
   rows.push_back(channels);
   network.outputs = {{"hidden", DType::kFloat32, tokens, hidden}, {"pooled", DType::kFloat32, rows, pooled}};
-  network.sequences = sparse ? SequenceInputs{options.length, -1, 0.0f, false}
-                             : SequenceInputs{options.length, 1, -10000.0f, options.skips_masked};
+  network.sequences = sparse || windows > 0 ? SequenceInputs{options.length, -1, 0.0f, false}
+                                            : SequenceInputs{options.length, 1, -10000.0f, options.skips_masked};
   if (options.padding) network.sequences->counted = 0, network.sequences->padding = *options.padding;
   return network;
 }

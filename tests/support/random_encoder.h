@@ -22,13 +22,14 @@ struct RandomEncoderOptions {
   int64_t band = 0;        // of a causal pattern of keys with some drawn ones, which needs a length; 0: all keys
   int64_t reach = 0;       // of biases by distance, causal ones; 0: none
   int64_t places = 0;      // of disentangled attention, around distance 0; 0: none
+  int64_t windows = 0;     // that each sequence, from its end, is cut into, which needs a length; 0: none
   int64_t rotary = 0;      // positions of the table that queries and keys are turned by; 0: they are not
   std::optional<int64_t> padding = {};  // positions count the ids that are not this; absent: all
 };
 
 // BERT with one block: inputs "input_ids", "attention_mask" (INT64) and "token_type_ids" (INT32), which nothing reads,
-// as the mask where there is a band; outputs "hidden" [length, channels] and "pooled" [channels], a linear layer and
-// tanh of the first token.
+// as the mask where there are a band or windows; outputs "hidden" [length, channels] and "pooled" [channels], a linear
+// layer and tanh of the first token.
 Network MakeRandomEncoder(const RandomEncoderOptions& options);
 
 }  // namespace swizzle::testing

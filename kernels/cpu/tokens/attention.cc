@@ -180,7 +180,7 @@ void AddPairBiases(const AttentionCall& call, const QueryBlock& block, int64_t f
   for (Piece& piece : pieces) {
     piece.pair_bias = to;
     for (int64_t i = 0; i < piece.count; ++i, ++key, to += width) {
-      call.biases->Fill(block.head, key, query, queries, to);
+      call.biases->Fill(block.first_key, block.head, key, query, queries, to);
       std::fill(to + queries, to + width, 0.0f);
     }
   }
@@ -245,7 +245,7 @@ void Attend(const AttentionCall& call, const QueryBlock& block, float* scratch) 
 void Attention(const KernelArgs& args, Stream& stream) {
   if (IsBfloat16(args.problem->to)) return RunWidened(args, stream, Attention);
   const AttentionCall call(args);
-  const AttentionWork work(*args.sequences, args.problem->attention().heads, kLanes, kMaxVectors * kLanes);
+  const AttentionWork work(*args.sequences, args.problem->attention(), kLanes, kMaxVectors * kLanes);
   const int64_t slots = stream.threads();
   CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
     float* scratch = reinterpret_cast<float*>(args.workspace.data()) + slot * call.sizes.floats();

@@ -370,7 +370,7 @@ void Attend(const Call& call, const QueryBlock& block, const Scratch& scratch) {
 void AttentionBfloat16(const KernelArgs& args, Stream& stream) {
   if (IsBfloat16(args.problem->to)) return RunWidened(args, stream, AttentionBfloat16);
   const Call call(args);
-  const AttentionWork work(*args.sequences, args.problem->attention().heads, kLanes, kQueryBlock);
+  const AttentionWork work(*args.sequences, args.problem->attention(), kLanes, kQueryBlock);
   const int64_t slots = stream.threads();
   CpuStream::From(stream).ParallelFor(slots, [&](int64_t slot) {
     Scratch scratch(*args.problem);

@@ -18,17 +18,22 @@ inline constexpr int64_t kKeyBlock = 128;
 // Some queries of one sequence and head, in tokens of the batch.
 struct QueryBlock {
   int64_t head;
-  int64_t first_key, last_key;      // the sequence
+  int64_t first_key, last_key;      // the sequence, or its window
   int64_t first_query, last_query;  // [first, last) likewise
 };
 
 // Queries come in blocks of whole vectors, spread evenly over a sequence.
 class AttentionWork {
  public:
-  // block: queries of a block at most, a multiple of `lanes`.
-  AttentionWork(const Sequences& sequences, int64_t heads, int64_t lanes, int64_t block)
-      : sequences_(sequences), heads_(heads), lanes_(lanes), block_(block) {
-    for (int64_t i = 0; i < sequences.count(); ++i) cost_ += CostOf(i);
+  // block: queries of a block at most, a multiple of `lanes`. Windows count as sequences.
+  AttentionWork(const Sequences& sequences, const Attention& attention, int64_t lanes, int64_t block)
+      : sequences_(sequences),
+        heads_(attention.heads),
+        window_(attention.windows > 1 ? attention.length : 0),
+        count_(sequences.count() * attention.windows),
+        lanes_(lanes),
+        block_(block) {
+    for (int64_t i = 0; i < count_; ++i) cost_ += CostOf(i);
   }
 
   // Calls visit(QueryBlock) for part `slot` of `slots` parts of about equal cost; the parts cover every block once.
@@ -36,8 +41,9 @@ class AttentionWork {
   void ForEachBlock(int64_t slot, int64_t slots, const Visit& visit) const {
     const int64_t low = cost_ * slot / slots, high = cost_ * (slot + 1) / slots;
     int64_t before = 0;  // the cost of all sequences so far
-    for (int64_t i = 0; i < sequences_.count() && before < high; ++i) {
+    for (int64_t i = 0; i < count_ && before < high; ++i) {
       const int64_t cost = CostOf(i), blocks = BlocksOf(i);
+      if (cost == 0) continue;
       // Block j begins at cost * j / (heads * blocks): those that begin inside the part are its own.
       const auto first_from = [&](int64_t bound) {
         const int64_t inside = std::clamp<int64_t>(bound - before, 0, cost);
@@ -54,14 +60,17 @@ class AttentionWork {
   }
 
  private:
-  int64_t LengthOf(int64_t i) const { return sequences_.begins[i + 1] - sequences_.begins[i]; }
+  int64_t BeginOf(int64_t i) const {
+    return window_ == 0 ? sequences_.begins[i] : std::min<int64_t>(i * window_, sequences_.begins.back());
+  }
+  int64_t LengthOf(int64_t i) const { return BeginOf(i + 1) - BeginOf(i); }
   int64_t VectorsOf(int64_t i) const { return CeilDiv(LengthOf(i), lanes_); }
   int64_t BlocksOf(int64_t i) const { return CeilDiv(VectorsOf(i) * lanes_, block_); }
   // Every vector of queries meets every key; packing it costs about as much as some keys.
   int64_t CostOf(int64_t i) const { return heads_ * VectorsOf(i) * (LengthOf(i) + kOverheadKeys); }
 
   QueryBlock BlockOf(int64_t i, int64_t head, int64_t index, int64_t blocks) const {
-    const int64_t begin = sequences_.begins[i], end = sequences_.begins[i + 1];
+    const int64_t begin = BeginOf(i), end = BeginOf(i + 1);
     if (blocks == 1) return {head, begin, end, begin, end};
     const int64_t vectors = VectorsOf(i);
     const int64_t first = begin + vectors * index / blocks * lanes_;
@@ -73,6 +82,8 @@ class AttentionWork {
 
   const Sequences& sequences_;
   const int64_t heads_;
+  const int64_t window_;  // tokens of one; 0: there are none
+  const int64_t count_;
   const int64_t lanes_;
   const int64_t block_;
   int64_t cost_ = 0;

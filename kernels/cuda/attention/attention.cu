@@ -200,10 +200,11 @@ struct Running {
 template <typename T>
 struct TileBiases {
   const AttentionOperands<T>& op;
+  PairBiases of;
   int head, begin, query, key;  // the sequence's first token, and those of the block and the tile
 
   __device__ float At(int i, int j) const {
-    if (op.pair_biases.data != nullptr) return op.pair_biases.At(head, query - begin + i, key - begin + j);
+    if (of.data != nullptr) return of.At(head, query - begin + i, key - begin + j);
     return op.places.of_queries == nullptr ? 0.0f : op.places.At(head, query + i, key + j);
   }
 };
@@ -299,6 +300,7 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
   }
   const int group = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const KeyRange range(op, work, work.begin, Shape::kQueries, kKeys);
+  const PairBiases pairs = op.pair_biases.At(work.begin);
   for (int first = range.first; first < range.end; first += kKeys) {
     const int keys = work.end - first;
     const TilePattern pattern(op, work, first);
@@ -318,7 +320,7 @@ __global__ void __launch_bounds__(kThreads) AttendTile(const __grid_constant__ A
       tiles.bias[threadIdx.x] = biased ? op.key_bias[first + threadIdx.x] * kLog2E : 0.0f;
     }
     __syncthreads();
-    const TileBiases<T> biases{op, static_cast<int>(blockIdx.y), work.begin, work.first, first};
+    const TileBiases<T> biases{op, pairs, static_cast<int>(blockIdx.y), work.begin, work.first, first};
     ScoreTile(tiles, op.scale, keys, pattern, biases, running);
     MultiplyAdd<kKeys, kRows, kSize / kLanes, Shape::kQueryPitch, Shape::kValuePitch>(
         tiles.powers + group * kRows, tiles.values + 2 * lane, running.sums);

@@ -1,6 +1,7 @@
 #include "kernels/cuda/attention/attention_biases.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace swizzle::cuda {
@@ -10,9 +11,18 @@ StatusOr<std::unique_ptr<PackedWeight>> DeviceAttentionBiases::Make(const DenseM
   auto device = std::make_unique<DeviceAttentionBiases>();
   device->places_ = PairPlacesOf(attention);
   device->distances_ = DistancesAttended(biases, attention);
-  std::vector<float> scaled(biases.values.size());
-  std::ranges::transform(biases.values, scaled.begin(), BiasInLog2);
+  const WindowBiases windows = WindowBiasesOf(biases, attention);
+  std::vector<float> scaled;
+  for (const int64_t first : windows.first_columns) {
+    for (int64_t head = 0; head < biases.rows; ++head) {
+      const float* const from = biases.values.data() + head * biases.cols + first;
+      std::transform(from, from + device->places_.count(), std::back_inserter(scaled), BiasInLog2);
+    }
+  }
   SWIZZLE_ASSIGN_OR_RETURN(device->biases_, DeviceArray<float>::Upload(scaled));
+  if (windows.first_columns.size() > 1) {
+    SWIZZLE_ASSIGN_OR_RETURN(device->of_window_, DeviceArray<int32_t>::Upload(windows.of_window));
+  }
   return device;
 }
 

@@ -23,6 +23,15 @@ struct PairBiases {
   const float* data = nullptr;  // [head][last + 1], in units of log(2); null: nothing
   int query_stride = 0, offset = 0, last = 0;
   int least = INT_MIN / 2, greatest = INT_MAX / 2;  // distances at which any head attends
+  const int32_t* of_window = nullptr;      // [windows]: which of the biases in `data` are a window's; null: the first
+  int windows = 1, window = 1, heads = 1;  // a window is of `window` tokens
+
+  // Those of the window that begins with the batch's token `begin`.
+  __device__ PairBiases At(int begin) const {
+    PairBiases of = *this;
+    if (of_window != nullptr) of.data += int64_t{of_window[begin / window % windows]} * heads * (last + 1);
+    return of;
+  }
 
   // `query` and `key` are places in the sequence.
   __device__ float At(int head, int query, int key) const {
@@ -56,14 +65,14 @@ struct AttentionOperands {
   const T* values;
   T* output;
   TokenStrides query, key, value, out;
-  int qk_size, vo_size;  // channels of a head
-  int group_size;        // heads of queries that share one of keys and values
-  const int32_t* begins;
+  int qk_size, vo_size;     // channels of a head
+  int group_size;           // heads of queries that share one of keys and values
+  const int32_t* begins;    // [sequences + 1], of windows [sequences / windows + 1]; see Begin
   const float* key_bias;    // or null
   const uint32_t* allowed;  // [query][allowed_words], see DeviceAttentionBits; or null: every key is
   int allowed_words;
-  int sequences, tokens;
-  float scale;  // to units of log(2), in which scores are kept
+  int sequences, tokens;  // windows count as sequences
+  float scale;            // to units of log(2), in which scores are kept
   PairBiases pair_biases;
   PlaceProducts places = {};
 
@@ -72,6 +81,14 @@ struct AttentionOperands {
 
   // The head of keys and values that a head of queries reads.
   __device__ int KeyHead(int head) const { return head / group_size; }
+
+  __device__ bool InWindows() const { return pair_biases.windows > 1; }
+  // The tokens of all sequences, without spare ones. REQUIRES: InWindows().
+  __device__ int TokensInWindows() const { return begins[sequences / pair_biases.windows]; }
+  // The first token of a sequence, the spare tokens being the one behind the last.
+  __device__ int Begin(int sequence) const {
+    return InWindows() ? min(sequence * pair_biases.window, TokensInWindows()) : begins[sequence];
+  }
 };
 
 inline PairBiases PairBiasesOf(const KernelArgs& args) {
@@ -81,8 +98,17 @@ inline PairBiases PairBiasesOf(const KernelArgs& args) {
     return static_cast<int>(std::clamp<int64_t>(value, INT_MIN / 2, INT_MAX / 2));
   };
   const PairPlaces& places = biases.places();
-  return {biases.data(),       as_int(places.query_stride),      as_int(places.offset),
-          as_int(places.last), as_int(biases.distances().least), as_int(biases.distances().greatest)};
+  const Attention& attention = args.problem->attention();
+  return {.data = biases.data(),
+          .query_stride = as_int(places.query_stride),
+          .offset = as_int(places.offset),
+          .last = as_int(places.last),
+          .least = as_int(biases.distances().least),
+          .greatest = as_int(biases.distances().greatest),
+          .of_window = biases.of_window(),
+          .windows = as_int(attention.windows),
+          .window = std::max(as_int(attention.length), 1),
+          .heads = attention.heads};
 }
 
 template <Layout kLayout, DType kDType>
@@ -114,7 +140,7 @@ AttentionOperands<Element<kDType>> AttentionOperandsOf(const KernelArgs& args) {
           .key_bias = sequences.key_bias.empty() ? nullptr : sequences.key_bias.data(),
           .allowed = bits == nullptr ? nullptr : bits->bits(),
           .allowed_words = bits == nullptr ? 0 : bits->words(),
-          .sequences = static_cast<int>(sequences.count()),
+          .sequences = static_cast<int>(sequences.count() * problem.attention().windows),
           .tokens = static_cast<int>(tokens),
           .scale = problem.attention().scale * kLog2E,
           .pair_biases = PairBiasesOf(args)};
@@ -138,12 +164,13 @@ void AttendHeads(const KernelArgs& args, Stream& stream, const Launch& launch) {
   for (int first = 0; first < heads; first += at_once) {
     const int some = std::min(at_once, heads - first);
     const HeadOperand queries = {op.queries, op.qk_size * op.query.channel, stride, tokens_adjacent};
-    const HeadOperand keys = {op.keys, op.qk_size * op.query.channel, stride, tokens_adjacent};
+    const HeadOperand keys = {op.keys, op.qk_size * op.key.channel, tokens_adjacent ? op.key.channel : op.key.token,
+                              tokens_adjacent};
     cuda.Report(QueuePlaceProducts(args, queries, vectors.of_queries(), first, some, of_queries, cuda));
     cuda.Report(QueuePlaceProducts(args, keys, vectors.of_keys(), first, some, of_keys, cuda));
     AttentionOperands<T> part = op;
     part.queries += int64_t{first} * op.qk_size * op.query.channel;
-    part.keys += int64_t{first} * op.qk_size * op.query.channel;
+    part.keys += int64_t{first} * op.qk_size * op.key.channel;
     part.values += int64_t{first} * op.vo_size * op.value.channel;
     part.output += int64_t{first} * op.vo_size * op.out.channel;
     part.places = {of_queries,       of_keys,         int64_t{at_once} * pitch, pitch,
@@ -207,16 +234,29 @@ __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int q
   int low = 0, high = op.sequences;
   while (low < high) {
     const int step = (high - low + 31) / 32, middle = min(low + (lane + 1) * step, high);
-    const int before = __popc(__ballot_sync(0xFFFFFFFFu, op.begins[middle] / queries + middle <= tile));
+    const int before = __popc(__ballot_sync(0xFFFFFFFFu, op.Begin(middle) / queries + middle <= tile));
     low = min(low + before * step, high);
     high = before == 32 ? low : min(low + step - 1, high);
   }
   AttentionWork work;
   work.spare = low == op.sequences;
-  work.begin = op.begins[low];
-  work.end = work.spare ? op.tokens : op.begins[low + 1];
+  work.begin = op.Begin(low);
+  work.end = work.spare ? op.tokens : op.Begin(low + 1);
   work.first = work.begin + (tile - (work.begin / queries + low)) * queries;
   return work;
+}
+
+// Tile number `tile` of all that windows have, which need not be looked for.
+template <int kQueries, typename T>
+__device__ bool FindWindowTile(const AttentionOperands<T>& op, int tile, AttentionWork& work) {
+  const int window = op.pair_biases.window, tokens = op.TokensInWindows();
+  const int each = (window + kQueries - 1) / kQueries, windows = (tokens + window - 1) / window;
+  work.spare = tile >= windows * each;
+  work.begin = work.spare ? tokens : tile / each * window;
+  work.end = work.spare ? op.tokens : min(work.begin + window, tokens);
+  work.first = work.begin + (work.spare ? tile - windows * each : tile % each) * kQueries;
+  work.most_left = INT_MAX;
+  return !work.spare || work.first < work.end;
 }
 
 // Tile number `tile` of all that sequences have, from the multiples of kUnit at their first tokens on; false if there
@@ -224,6 +264,7 @@ __device__ AttentionWork FindAttentionWork(const AttentionOperands<T>& op, int q
 // call it.
 template <int kQueries, int kUnit, typename T>
 __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, AttentionWork& work) {
+  if (kUnit == 1 && op.InWindows()) return FindWindowTile<kQueries>(op, tile, work);
   constexpr unsigned kAll = 0xFFFFFFFFu;
   constexpr int kEach = 4, kSeen = 32 * kEach;  // sequences of a lane, and of a warp
   const int lane = threadIdx.x % 32;
@@ -232,7 +273,7 @@ __device__ bool FindAttentionTile(const AttentionOperands<T>& op, int tile, Atte
 #pragma unroll
     for (int i = 0; i <= kEach; ++i) {
       const int sequence = base + lane * kEach + i;
-      begins[i] = sequence <= op.sequences ? op.begins[sequence] : op.tokens;
+      begins[i] = sequence <= op.sequences ? op.Begin(sequence) : op.tokens;
     }
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
@@ -296,7 +337,7 @@ __device__ void AddToPairs(const AttentionOperands<typename S::T>& op, const Att
       }
     }
   };
-  if (op.pair_biases.data != nullptr) return add(op.pair_biases, work.begin);
+  if (op.pair_biases.data != nullptr) return add(op.pair_biases.At(work.begin), work.begin);
   add(op.places, 0);
 }
 

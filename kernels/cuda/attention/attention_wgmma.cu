@@ -227,9 +227,10 @@ class Attender {
     const int thread = threadIdx.x % kGroupThreads;
     const int query = work.first - work.begin + Group() * kTile + thread / kWarp * 16 + thread % kWarp / 4;
     const int key = first - work.begin + 2 * (thread % 4);
+    const PairBiases biases = op_.pair_biases.At(work.begin);
 #pragma unroll
     for (int j = 0; j < kTile / 2; ++j) {
-      scores[j] += op_.pair_biases.At(Head(), query + j / 2 % 2 * 8, key + j / 4 * 8 + j % 2);
+      scores[j] += biases.At(Head(), query + j / 2 % 2 * 8, key + j / 4 * 8 + j % 2);
     }
   }
 

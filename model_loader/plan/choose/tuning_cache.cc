@@ -50,11 +50,11 @@ std::string TimedText(const Lookup& lookup) {
 
 std::string TimedText(const Attention& attention) {
   // A weight's pattern has a hash of its own.
-  const auto& [heads, scale, length, nonzeros, packed, reach, places, group_size] = attention;
+  const auto& [heads, scale, length, nonzeros, packed, reach, windows, places, group_size] = attention;
   const bool is_biased = nonzeros == 0 && (length > 0 || reach > 0);
   return Concat(packed ? " packed" : "", " heads ", heads, group_size == 1 ? "" : Concat(" in groups of ", group_size),
                 is_biased ? Concat(" length ", length, " reach ", reach) : "",
-                places == 0 ? "" : Concat(" places ", places));
+                windows == 1 ? "" : Concat(" windows ", windows), places == 0 ? "" : Concat(" places ", places));
 }
 
 std::string TimedText(const Normalisation& normalisation) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/format/csr.h"
@@ -48,7 +49,17 @@ auto SetLeastDistance(size_t from_end, float number) {
   };
 }
 
-const RandomEncoderOptions kBiased = {.reach = 3}, kRotary = {.rotary = 40}, kPlaced = {.places = 5};
+// Makes one of the places that tokens are taken from another one.
+auto SetPlace(float place) {
+  return [=](Operator&, Weight& weight) {
+    DenseMatrix places = weight.ToDense();
+    places.values[5] = place;
+    weight.matrix = std::move(places);
+  };
+}
+
+const RandomEncoderOptions kBiased = {.reach = 3}, kRotary = {.rotary = 40}, kPlaced = {.places = 5},
+                           kWindows = {.length = 12, .windows = 3};
 constexpr char kNoDistances[] = "the last row of its weight is not of whole distances that rise, none above 1048576";
 
 const Fault kFaults[] = {
@@ -62,6 +73,28 @@ const Fault kFaults[] = {
     {"BiasesOfTooGreatALength", kBiased, Op::kBiasedAttention,
      [](Operator& layer, Weight&) { layer.attention().length = int64_t{1} << 40; },
      "its biases are of 1099511627776 tokens and a reach of 3"},
+    {"BiasesInNoWindows", kBiased, Op::kBiasedAttention,
+     [](Operator& layer, Weight&) { layer.attention().windows = 0; }, "it has 0 windows of 0 tokens"},
+    {"BiasesInWindowsByDistance", kBiased, Op::kBiasedAttention,
+     [](Operator& layer, Weight&) { layer.attention().windows = 2; }, "it has 2 windows of 0 tokens"},
+    {"BiasesInWindowsOfAnyLength", kBiased, Op::kBiasedAttention,
+     [](Operator& layer, Weight&) {
+       layer.attention().reach = 0, layer.attention().length = 3, layer.attention().windows = 2;
+     },
+     "its biases are of 2 windows of 3 tokens; sequences have any length"},
+    {"OtherWindows", kWindows, Op::kBiasedAttention, [](Operator& layer, Weight&) { layer.attention().windows = 5; },
+     "its biases are of 5 windows of 4 tokens; sequences have 12"},
+    {"BiasesOfOtherWindows", kWindows, Op::kBiasedAttention,
+     [](Operator& layer, Weight&) { layer.attention().windows = 4, layer.attention().length = 3; },
+     "its weight is [2,48] instead of [2,36]"},
+    {"PlaceBehindTheLast", kWindows, Op::kPermuteTokens, SetPlace(12.0f), "its place 12 is none of 12"},
+    {"PlaceBeforeTheFirst", kWindows, Op::kPermuteTokens, SetPlace(-1.0f), "its place -1 is none of 12"},
+    {"PlaceBetweenTwo", kWindows, Op::kPermuteTokens, SetPlace(2.5f), "its place 2.5 is none of 12 tokens"},
+    {"PlacesOfFewerTokens", kWindows, Op::kPermuteTokens,
+     [](Operator&, Weight& weight) {
+       weight.matrix = DenseMatrix{6, 1, std::vector<float>(6)};
+     },
+     "its weight is [6,1] instead of [12,1]"},
     {"SparseBiases", kBiased, Op::kBiasedAttention, MakeSparse, "weights of BiasedAttention are always dense"},
     {"RotaryOfTooManyHeads", kRotary, Op::kRotary, [](Operator& layer, Weight&) { layer.rotation().heads = 3; },
      "its 3 heads of 12 channels do not fit [24,1,1] of each token"},

@@ -105,8 +105,8 @@ TEST(PackedWriterTest, KeepsTokenSequences) {
   for (const testing::RandomEncoderOptions& options :
        {testing::RandomEncoderOptions{}, testing::RandomEncoderOptions{.batch_size = 2, .length = 9},
         testing::RandomEncoderOptions{.length = 30, .band = 4}, testing::RandomEncoderOptions{.reach = 5},
-        testing::RandomEncoderOptions{.places = 7}, testing::RandomEncoderOptions{.rotary = 40},
-        testing::RandomEncoderOptions{.padding = 3}}) {
+        testing::RandomEncoderOptions{.length = 30, .windows = 5}, testing::RandomEncoderOptions{.places = 7},
+        testing::RandomEncoderOptions{.rotary = 40}, testing::RandomEncoderOptions{.padding = 3}}) {
     Network network = testing::MakeRandomEncoder(options);
     network.layers.back().function().kind = FunctionKind::kGeluTanh;
     for (Layer& layer : network.layers) {

@@ -344,6 +344,24 @@ TEST_F(CudaPlanTest, SparseAttentionEqualsTheCpus) {
   }
 }
 
+// In windows that fill tiles and that don't, apart and packed, behind spare tokens, too.
+TEST_F(CudaPlanTest, WindowsEqualTheCpus) {
+  constexpr int32_t kLength = 72;
+  for (const int64_t channels : {24, 64}) {
+    const Network network = MakeRandomEncoder({.length = kLength, .channels = channels, .windows = 8});
+    const auto cpu = MustPlan(network, *cpu_), gpu = MustPlan(network, *gpu_);
+    const auto half = MustPlan(network, *gpu_, Precision::kFloat16);
+    ASSERT_TRUE(cpu != nullptr && gpu != nullptr && half != nullptr);
+    auto cpu_runner = *cpu->NewRunner({}), gpu_runner = *gpu->NewRunner({}), half_runner = *half->NewRunner({});
+    for (const size_t count : {1, 3, 6, 3, 1}) {
+      SCOPED_TRACE(Concat(channels, " channels, ", count, " sequences"));
+      const Batch batch(std::vector<int32_t>(count, kLength), false);
+      ExpectCloseSequences(*gpu_runner, *cpu_runner, batch, 1e-4f);
+      ExpectCloseSequences(*half_runner, *cpu_runner, batch, 2e-2f);
+    }
+  }
+}
+
 // Which plans in INT8 may choose, and no others.
 TEST_F(CudaPlanTest, SparseAttentionThroughBytesIsClose) {
   constexpr int32_t kLength = 75;
