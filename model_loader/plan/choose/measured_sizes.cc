@@ -26,11 +26,16 @@ std::vector<int64_t> MeasuredCounts(const Network& network, BatchSize max, bool 
                                     std::span<const int64_t> wanted) {
   const bool sequences = network.sequences.has_value();
   const auto has_pattern = [](const Layer& layer) { return IsAttention(layer.op) && layer.attention().length > 0; };
-  if (std::ranges::any_of(network.layers, has_pattern)) return {network.sequences->length};
+  const bool is_whole = std::ranges::any_of(network.layers, has_pattern);
   if (!sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> counts = UsualCounts(sequences, device);
   if (!sequences && !wanted.empty()) counts.assign(wanted.begin(), wanted.end());
-  const int64_t most = sequences ? max.tokens : max.rows;
+  if (is_whole) {
+    for (int64_t& count : counts) count = RoundUp(count, network.sequences->length);
+    counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  }
+  int64_t most = sequences ? max.tokens : max.rows;
+  if (is_whole) most = std::max(most - most % network.sequences->length, network.sequences->length);
   const auto first = std::ranges::lower_bound(counts, most);
   if (first == counts.end()) return counts;
   *first = most;

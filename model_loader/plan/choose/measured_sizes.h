@@ -14,7 +14,8 @@ namespace swizzle {
 
 // Rows, or tokens where there are sequences, rising; the last is at most `max`. `wanted`: see PlanOptions. On a device,
 // where dense kernels overtake sparse ones as batches grow, each power of two is among them, from the least on: the
-// kernel that is fastest for 64 tokens and for 512 may not be for 128.
+// kernel that is fastest for 64 tokens and for 512 may not be for 128. Where attention goes by places, tokens are those
+// of whole sequences.
 std::vector<int64_t> MeasuredCounts(const Network& network, BatchSize max, bool device,
                                     std::span<const int64_t> wanted);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/network_builder.h"
+#include "tests/support/random_encoder.h"
 
 namespace swizzle {
 namespace {
@@ -33,6 +34,16 @@ TEST(MeasuredSizesTest, OfTheHostAreTwo) {
 TEST(MeasuredSizesTest, OfADeviceArePowersOfTwo) {
   EXPECT_THAT(MeasuredCounts(Images(), 64, true, {}), ElementsAre(1, 2, 4, 8, 16, 32, 64));
   EXPECT_THAT(MeasuredCounts(Encoder(), {64, 16384}, true, {}), ElementsAre(64, 128, 256, 512, 1024, 2048, 4096));
+}
+
+// Attention by places has as many tokens as its pattern.
+TEST(MeasuredSizesTest, OfPatternsAreWholeSequences) {
+  const Network network = testing::MakeRandomEncoder({.length = 72, .windows = 8});
+  EXPECT_THAT(MeasuredCounts(network, {64, 16384}, false, {}), ElementsAre(72, 576));
+  EXPECT_THAT(MeasuredCounts(network, {64, 16384}, true, {}), ElementsAre(72, 144, 288, 576, 1080, 2088, 4104));
+  EXPECT_THAT(MeasuredCounts(network, {3, 230}, true, {}), ElementsAre(72, 144, 216));
+  const Network banded = testing::MakeRandomEncoder({.length = 5000, .band = 3});
+  EXPECT_THAT(MeasuredCounts(banded, {64, 16384}, true, {}), ElementsAre(5000));
 }
 
 TEST(MeasuredSizesTest, EndWithTheLargestBatch) {
