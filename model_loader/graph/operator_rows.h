@@ -255,7 +255,7 @@ inline constexpr auto kOnnxRows = std::to_array<OnnxOperator>({
     {{"", "PRelu", 2, 2, 1, ""}, P::kComputed, S::kNone, {6, 0, R::kElementwise}, kSameKind},
     {{"", "Pad", 1, 4, 1, "mode pads<11 value<11 "},
      P::kComputed,
-     S::kNone,
+     S::kByForm,
      {6, 0, R::kMoved},
      By(1, 3) | Settings(2) | kSameType},
     {{"", "Pow", 2, 2, 1, kBroadcastAttributes}, P::kComputed, S::kByElement, {6, 0, R::kElementwise}, kSameType},

@@ -380,6 +380,7 @@ StatusOr<TunableRegions> PlanAll(const std::shared_ptr<const interpreter::Progra
   for (auto& [node, layers] : recurrences) planner.AddRecurrence(node, std::move(layers), of_one.threads);
   if (planner.planned.empty()) return Unimplemented("no layer of it has weights that a plan takes");
   planner.division.known = survey.known;
+  planner.division.known.insert(survey.fixed.begin(), survey.fixed.end());
   planner.division.steady = std::move(steady);
   planner.SortPlanned();
   std::ranges::move(attention, std::back_inserter(planner.division.parts));

@@ -11,16 +11,11 @@
 #include "model_loader/passes/lower.h"
 #include "model_loader/passes/pipeline.h"
 #include "model_loader/plan/run/plan_runner.h"
+#include "model_loader/regions/run_shapes.h"
 #include "model_loader/sequences/section.h"
-#include "model_loader/shapes/symbolic_walk.h"
 
 namespace swizzle::regions {
 namespace {
-
-Tensor TensorOf(const interpreter::Array& array) {
-  const auto bytes = array.AsBytes();
-  return {array.dtype, array.shape, std::vector<std::byte>(bytes.begin(), bytes.end())};
-}
 
 // The batch and the length of sequences.
 struct Extents {
@@ -29,84 +24,64 @@ struct Extents {
   bool operator==(const Extents&) const = default;
 };
 
+// Sequences that there is attention in, of whole ones or of windows of their tokens.
+struct Candidate {
+  Extents extents;
+  std::set<size_t> scores;  // the nodes of softmaxes over these
+};
+
 // As GraphSequences says it.
 int64_t Declared(const SymbolicInt& extent) { return extent.Number().value_or(kFreeBatch); }
 
-// What holds of values' shapes in every run.
-class Shapes {
- public:
-  Shapes(const Graph& graph, const Survey& survey) : graph_(WithLists(graph, survey)), walk_(graph_) {
-    for (const auto& [value, array] : survey.known) {
-      if (!array.HasStrings() && !array.IsSequence()) walk_.Suppose(value, array.dtype, array.shape);
-    }
-    for (const Node& node : graph_.nodes) {
-      const auto is_known = [&](int output) { return output == kNoValue || survey.IsKnown(output); };
-      if (!std::ranges::all_of(node.outputs, is_known)) walk_.Visit(node);
-    }
-  }
+// The extents of an activation of tokens.
+std::optional<Extents> ExtentsOf(int value, const Survey& survey, const RunShapes& shapes) {
+  const auto& shape = shapes.Of(value);
+  if (!shape || shape->size() != 3 || survey.IsKnown(value)) return std::nullopt;
+  if (survey.dtypes[static_cast<size_t>(value)] != DType::kFloat32) return std::nullopt;
+  const bool is_of_tokens = (*shape)[2].Number().value_or(0) > 0 && (*shape)[1].Number().value_or(2) > 1;
+  return is_of_tokens ? std::optional(Extents{(*shape)[0], (*shape)[1]}) : std::nullopt;
+}
 
-  const std::optional<SymbolicShape>& Of(int value) const { return walk_.Of(value).shape; }
-
- private:
-  // With the elements of constants that shapes may be computed of.
-  static Graph WithLists(const Graph& graph, const Survey& survey) {
-    Graph made = graph;
-    for (const auto& [value, array] : survey.known) {
-      if (array.HasStrings() || array.IsSequence() || array.elements() > kMostSymbolicElements) continue;
-      made.values[static_cast<size_t>(value)].constant = TensorOf(array);
-    }
-    return made;
-  }
-
-  const Graph graph_;
-  SymbolicWalk walk_;
-};
+// The scores that a softmax is over, of each token with each; null where it is of others.
+const SymbolicShape* ScoresOf(const Node& node, const RunShapes& shapes) {
+  if (node.op != "Softmax" || !node.domain.empty()) return nullptr;
+  const auto& shape = shapes.Of(node.inputs[0]);
+  const bool is_square = shape && shape->size() >= 3 && shape->back() == (*shape)[shape->size() - 2];
+  return is_square ? &*shape : nullptr;
+}
 
 class Source final : public SectionSource {
  public:
-  Source(const Graph& graph, const Survey& survey, const Shapes& shapes, const Extents& extents,
-         const std::set<int>& taken)
-      : graph_(graph), survey_(survey), shapes_(shapes), extents_(extents), taken_(taken) {}
+  Source(const Survey& survey, const RunShapes& shapes, const Candidate& candidate, const std::set<int>& taken)
+      : survey_(survey), shapes_(shapes), candidate_(candidate), taken_(taken) {}
 
   int MakerOf(int value) const override { return survey_.MakerOf(value); }
   std::span<const int> ReadersOf(int value) const override { return survey_.readers[static_cast<size_t>(value)]; }
   bool IsKnown(int value) const override {
-    const auto known = survey_.known.find(value);
-    return known != survey_.known.end() && !known->second.IsSequence() && !known->second.HasStrings();
+    const interpreter::Array* const known = KnownOf(value);
+    return known != nullptr && !known->IsSequence() && !known->HasStrings();
   }
   bool IsReal(int value) const override { return survey_.dtypes[static_cast<size_t>(value)] == DType::kFloat32; }
-  Tensor Elements(int value) const override { return TensorOf(survey_.known.at(value)); }
+  Tensor Elements(int value) const override { return TensorOf(*KnownOf(value)); }
   int64_t ChannelsOf(int value) const override {
-    return ExtentsOf(value) == std::optional(extents_) ? *shapes_.Of(value)->back().Number() : 0;
+    const bool fits = ExtentsOf(value, survey_, shapes_) == std::optional(candidate_.extents);
+    return fits ? *shapes_.Of(value)->back().Number() : 0;
   }
   bool MayHold(size_t node) const override { return !taken_.contains(static_cast<int>(node)); }
-  bool IsVital(size_t node) const override {
-    return LengthOfScores(graph_.nodes[node]) == std::optional(extents_.length) && MayHold(node);
-  }
-
-  // The extents of an activation of tokens.
-  std::optional<Extents> ExtentsOf(int value) const {
-    const auto& shape = shapes_.Of(value);
-    if (!shape || shape->size() != 3 || survey_.IsKnown(value)) return std::nullopt;
-    if (survey_.dtypes[static_cast<size_t>(value)] != DType::kFloat32) return std::nullopt;
-    const bool is_of_tokens = (*shape)[2].Number().value_or(0) > 0 && (*shape)[1].Number().value_or(2) > 1;
-    return is_of_tokens ? std::optional(Extents{(*shape)[0], (*shape)[1]}) : std::nullopt;
-  }
-
-  // How many tokens a softmax is over that has the scores of each with each.
-  std::optional<SymbolicInt> LengthOfScores(const Node& node) const {
-    if (node.op != "Softmax" || !node.domain.empty()) return std::nullopt;
-    const auto& shape = shapes_.Of(node.inputs[0]);
-    const bool is_square = shape && shape->size() >= 3 && shape->back() == (*shape)[shape->size() - 2];
-    return is_square ? std::optional(shape->back()) : std::nullopt;
-  }
+  bool IsVital(size_t node) const override { return candidate_.scores.contains(node) && MayHold(node); }
 
  private:
   static_assert(Survey::kOutside == SectionSource::kOutside);
-  const Graph& graph_;
+  const interpreter::Array* KnownOf(int value) const {
+    for (const auto* values : {&survey_.known, &survey_.fixed}) {
+      if (const auto found = values->find(value); found != values->end()) return &found->second;
+    }
+    return nullptr;
+  }
+
   const Survey& survey_;
-  const Shapes& shapes_;
-  const Extents extents_;
+  const RunShapes& shapes_;
+  const Candidate& candidate_;
   const std::set<int>& taken_;
 };
 
@@ -117,31 +92,60 @@ Graph CopyFor(const Graph& graph, const Extents& extents) {
   return copy;
 }
 
-// The extents of most tokens between which there is attention, for each length.
-std::vector<Extents> LikelyExtents(const Graph& graph, const Survey& survey, const Shapes& shapes) {
-  const std::set<int> none;
-  const Source source(graph, survey, shapes, {}, none);
-  std::set<std::string> lengths;
-  for (const Node& node : graph.nodes) {
-    if (const auto length = source.LengthOfScores(node)) lengths.insert(length->Text());
-  }
+// Of each length the candidate whose batch most activations have that are made elsewhere than by nodes in `taken`.
+// `attended` gives the nodes of scores of an activation's sequences.
+template <typename Attended>
+std::vector<Candidate> Likely(const Graph& graph, const Survey& survey, const RunShapes& shapes,
+                              const std::set<int>& taken, const Attended& attended) {
+  constexpr size_t kMostLengths = 4;
   struct Votes {
-    Extents extents;
+    Candidate candidate;
     int count = 0;
   };
   std::map<std::string, std::map<std::string, Votes>> votes;  // by length and batch
   for (size_t value = 0; value < graph.values.size(); ++value) {
-    const auto extents = source.ExtentsOf(static_cast<int>(value));
-    if (!extents || !lengths.contains(extents->length.Text())) continue;
+    const auto extents = ExtentsOf(static_cast<int>(value), survey, shapes);
+    if (!extents || taken.contains(survey.MakerOf(static_cast<int>(value)))) continue;
     Votes& its = votes[extents->length.Text()][extents->batch.Text()];
-    its = {*extents, its.count + 1};
+    if (its.count++ == 0) its.candidate = {*extents, attended(*extents)};
   }
-  std::vector<Extents> likely;
+  std::vector<Candidate> likely;
   for (const auto& [length, by_batch] : votes) {
-    const auto most = std::ranges::max_element(by_batch, {}, [](const auto& of) { return of.second.count; });
-    likely.push_back(most->second.extents);
+    const auto rank = [](const auto& of) { return of.second.candidate.scores.empty() ? 0 : of.second.count; };
+    const Votes& most = std::ranges::max_element(by_batch, {}, rank)->second;
+    if (!most.candidate.scores.empty() && likely.size() < kMostLengths) likely.push_back(most.candidate);
   }
   return likely;
+}
+
+// Whole sequences.
+std::vector<Candidate> LikelySequences(const Graph& graph, const Survey& survey, const RunShapes& shapes,
+                                       const std::set<int>& taken) {
+  return Likely(graph, survey, shapes, taken, [&](const Extents& extents) {
+    std::set<size_t> scores;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const SymbolicShape* const shape = ScoresOf(graph.nodes[n], shapes);
+      if (shape != nullptr && shape->back() == extents.length) scores.insert(n);
+    }
+    return scores;
+  });
+}
+
+// Sequences of a fixed length that are cut into windows: scores [.., windows, heads, length, length] are of as many
+// tokens.
+std::vector<Candidate> LikelyWindows(const Graph& graph, const Survey& survey, RunShapes& shapes) {
+  return Likely(graph, survey, shapes, {}, [&](const Extents& extents) {
+    std::set<size_t> scores;
+    const auto length = extents.length.Number();
+    for (size_t n = 0; length && n < graph.nodes.size(); ++n) {
+      const SymbolicShape* const shape = ScoresOf(graph.nodes[n], shapes);
+      if (shape == nullptr || shape->size() < 4 || shape->back().Number().value_or(*length) >= *length) continue;
+      SymbolicInt tokens = shape->back();
+      for (size_t i = 0; i + 3 < shape->size(); ++i) tokens = shapes.symbols().Product(tokens, (*shape)[i]);
+      if (tokens == shapes.symbols().Product(extents.batch, extents.length)) scores.insert(n);
+    }
+    return scores;
+  });
 }
 
 bool HasQuantisedProducts(const Graph& graph) {
@@ -155,11 +159,10 @@ bool HasAttention(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == "Softmax"; });
 }
 
-StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, const Shapes& shapes,
-                                  const Extents& extents, const std::set<int>& taken) {
-  Graph copy = CopyFor(graph, extents);
-  SWIZZLE_ASSIGN_OR_RETURN(SequenceSection section,
-                           RecogniseSection(copy, Source(graph, survey, shapes, extents, taken)));
+StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, const RunShapes& shapes,
+                                  const Candidate& candidate, const std::set<int>& taken) {
+  Graph copy = CopyFor(graph, candidate.extents);
+  SWIZZLE_ASSIGN_OR_RETURN(SequenceSection section, RecogniseSection(copy, Source(survey, shapes, candidate, taken)));
   SWIZZLE_RETURN_IF_ERROR(RunSectionPasses(section.graph));
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(section.graph)));
   if (section.inputs.empty()) return Unimplemented("a region of sequences reads nothing");
@@ -177,19 +180,20 @@ StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, cons
 }  // namespace
 
 std::vector<SequenceRegion> FindSequenceRegions(const Graph& graph, const Survey& survey) {
-  constexpr size_t kMostLengths = 4;
   std::vector<SequenceRegion> regions;
   if (HasQuantisedProducts(graph) || !HasAttention(graph)) return regions;
-  const Shapes shapes(graph, survey);
-  std::vector<Extents> likely = LikelyExtents(graph, survey, shapes);
-  likely.resize(std::min(likely.size(), kMostLengths));
+  RunShapes shapes(graph, survey.known);
   std::set<int> taken;
-  for (const Extents& extents : likely) {
-    StatusOr<SequenceRegion> region = RegionOf(graph, survey, shapes, extents, taken);
-    if (!region.ok()) continue;  // its layers are of other regions
-    taken.insert(region->region.nodes.begin(), region->region.nodes.end());
-    regions.push_back(*std::move(region));
-  }
+  const auto add = [&](const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      StatusOr<SequenceRegion> region = RegionOf(graph, survey, shapes, candidate, taken);
+      if (!region.ok()) continue;  // its layers are of other regions
+      taken.insert(region->region.nodes.begin(), region->region.nodes.end());
+      regions.push_back(*std::move(region));
+    }
+  };
+  add(LikelyWindows(graph, survey, shapes));
+  add(LikelySequences(graph, survey, shapes, taken));
   return regions;
 }
 

@@ -7,6 +7,7 @@
 #include "model_loader/graph/shape_flow.h"
 #include "model_loader/interpreter/memory/block_range.h"
 #include "model_loader/interpreter/run/refusal.h"
+#include "model_loader/regions/run_shapes.h"
 
 namespace swizzle::regions {
 namespace {
@@ -29,6 +30,23 @@ std::vector<bool> NodesWithoutElements(const Graph& graph) {
   return nodes;
 }
 
+// Values, `constant` aside, that are the same in every run, since the sizes that they are computed of are.
+std::set<int> FixedValues(const interpreter::Program& program, const std::set<int>& constant) {
+  const RunShapes shapes(program.graph(), {program.constants().begin(), program.constants().end()});
+  std::set<int> fixed;
+  const auto is_same = [&](int value) {
+    return value == kNoValue || constant.contains(value) || fixed.contains(value) || shapes.AreFixed(value);
+  };
+  for (const Node& node : program.graph().nodes) {
+    const bool is_computed = !node.inputs.empty() && std::ranges::all_of(node.inputs, is_same);
+    for (const int output : node.outputs) {
+      const bool is_known = output == kNoValue || constant.contains(output);
+      if (!is_known && (is_computed || shapes.AreFixed(output))) fixed.insert(output);
+    }
+  }
+  return fixed;
+}
+
 class Surveyor {
  public:
   Surveyor(const interpreter::Program& program, Stream& stream, const interpreter::Limits& limits)
@@ -36,6 +54,7 @@ class Surveyor {
         stream_(stream),
         limits_(limits),
         constant_(ConstantValues(program)),
+        fixed_(FixedValues(program, constant_)),
         without_elements_(NodesWithoutElements(program.graph())),
         most_folded_(kFoldedBytes + 2 * program.weight_bytes()),
         blocks_(std::make_shared<interpreter::BlockRange>(
@@ -93,6 +112,10 @@ class Surveyor {
   void Note(int value, const Array& array) {
     survey_.shapes[static_cast<size_t>(value)] = array.shape;
     survey_.dtypes[static_cast<size_t>(value)] = array.dtype;
+    if (fixed_.contains(value) && !survey_.fixed.contains(value) && folded_ + array.bytes() <= most_folded_) {
+      folded_ += array.bytes();
+      survey_.fixed.emplace(value, array);
+    }
     if (!constant_.contains(value) || survey_.known.contains(value)) return;
     const bool is_given = survey_.known.size() < program_.constants().size();  // which come first
     if (!is_given && folded_ + array.bytes() > most_folded_) return;
@@ -103,7 +126,7 @@ class Surveyor {
   const interpreter::Program& program_;
   Stream& stream_;
   const interpreter::Limits& limits_;
-  const std::set<int> constant_;
+  const std::set<int> constant_, fixed_;
   const std::vector<bool> without_elements_;  // by node
   const int64_t most_folded_;
   const std::shared_ptr<interpreter::BlockRange> blocks_;  // of all runs

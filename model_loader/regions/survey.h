@@ -25,6 +25,7 @@ struct Survey {
   interpreter::RunMemory memory;            // of that run, between its nodes
   bool shapes_follow = false;               // whether shapes go by those of the inputs alone, and there was another run
   std::map<int, interpreter::Array> known;  // constants, and what is computed of nothing else
+  std::map<int, interpreter::Array> fixed;  // what is computed of them and of sizes that the model fixes
   std::vector<int> makers;                  // nodes, kOutside for constants and inputs
   std::vector<std::vector<int>>
       readers;  // nodes, once for each time they read, and kOutside for an output of the graph

@@ -8,6 +8,7 @@
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moments.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pools.h"
 #include "model_loader/sequences/rotary.h"
 
@@ -150,6 +151,7 @@ Status ApplyBeforeSquare(Context& context) {
 StatusOr<Tokens> AsTokens(Context& context, const Form& form) {
   if (const auto* unknown = std::get_if<Unknown>(&form)) return unknown->why;
   if (const auto* tokens = std::get_if<Tokens>(&form)) return *tokens;
+  if (const auto* moved = std::get_if<MovedTokens>(&form)) return Settled(context, *moved);
   if (const auto* moment = std::get_if<Moment>(&form)) {
     SWIZZLE_ASSIGN_OR_RETURN(const Form finished, FinishMoment(context, *moment, {}));
     return std::get<Tokens>(finished);

@@ -11,6 +11,7 @@
 #include "model_loader/semantics/elements.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/scores.h"
+#include "model_loader/sequences/window_biases.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -156,8 +157,9 @@ std::optional<Emitter::BiasTable> ByDistance(const std::vector<float>& pairs, in
 
 // What excludes a key becomes -infinity, unless that would leave a query without keys: each keeps its own.
 void Exclude(Emitter::BiasTable& table, size_t columns) {
+  const auto pairs = static_cast<size_t>(table.length * table.length);
   for (size_t i = 0; i < table.biases.size(); ++i) {
-    const auto column = static_cast<int64_t>(i % columns);
+    const auto column = static_cast<int64_t>(i % (table.windows > 1 ? pairs : columns));
     const bool is_own = table.length > 0 ? column % (table.length + 1) == 0 : column == table.reach;
     if (is_own && !(table.biases[i] > kLeastExcluded)) return;
   }
@@ -170,7 +172,8 @@ void Exclude(Emitter::BiasTable& table, size_t columns) {
 int EmitBiased(Context& context, const Scores& scores, int values, Emitter::BiasTable table) {
   const Emitter::AttentionInputs inputs = InputsOf(scores, values);
   Exclude(table, table.biases.size() / static_cast<size_t>(scores.heads));
-  const bool same = std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
+  const bool same =
+      table.windows == 1 && std::ranges::all_of(table.biases, [&](float bias) { return bias == table.biases[0]; });
   if (same && std::isfinite(table.biases[0])) return context.out().Attention(inputs);
   return context.out().BiasedAttention(inputs, table);
 }
@@ -349,6 +352,7 @@ StatusOr<Scores> WhereDistances(Context& context, Scores scores, Distances condi
 }
 
 StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, double sign) {
+  if (scores.windows > 1) return WithWindowBiases(context, std::move(scores), input, sign);
   const int64_t length = context.FixedLength();
   const auto* known = context.InputAs<Known>(input);
   const auto shape = known == nullptr ? std::nullopt : AsShape(known->shape);
@@ -396,6 +400,7 @@ Status ScaleBiases(Context& context, Scores& scores, double factor) {
 StatusOr<int> BiasedAttentionOf(Context& context, const Scores& scores, int values) {
   if (scores.pattern != nullptr) return context.Refuse("it has biases as well as a mask of pairs of tokens");
   const int64_t length = context.FixedLength(), heads = scores.heads;
+  if (scores.windows > 1) return EmitBiased(context, scores, values, WindowTableOf(context, scores));
   if (scores.pair_biases == nullptr) {
     auto reach = ReachOf(*scores.biases, length);
     if (!reach && length > 0) return context.Refuse("its biases go on changing with the distance, in long sequences");

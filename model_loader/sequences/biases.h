@@ -25,7 +25,8 @@ std::optional<Distances> DistancesOfTable(Context& context, const Known& known);
 // Adds numbers to scores; or excludes keys by adding `fill` where the condition is not `keeps`.
 StatusOr<Scores> WithDistances(Context& context, Scores scores, const Distances& distances);
 StatusOr<Scores> WhereDistances(Context& context, Scores scores, Distances condition, bool keeps, double fill);
-// Adds input `input`, a constant [.., 1 or heads, length, length], to scores.
+// Adds input `input`, a constant [.., 1 or heads, length, length], to scores; of windows of `length` tokens it may have
+// a dimension for each of these, too.
 StatusOr<Scores> WithPairBiases(Context& context, Scores scores, size_t input, double sign);
 // Multiplies what was added to scores.
 Status ScaleBiases(Context& context, Scores& scores, double factor);

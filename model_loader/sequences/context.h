@@ -92,6 +92,8 @@ class Context {
 
   // Activations with functions applied, by value of the new graph, so that each is computed once.
   std::vector<std::pair<Samples, int>>& AppliedTo(int value) { return applied_[value]; }
+  // Activations with their tokens in another order, by value and rows, of the new graph, likewise.
+  std::map<std::pair<int, std::vector<int32_t>>, int>& permuted() { return permuted_; }
   PairMaskCache& pair_masks() { return pair_masks_; }
   // Tables of the new graph that rows are taken from by position, and what tables of rotary embeddings are made of.
   std::map<int, std::shared_ptr<const PositionColumn::Table>>& position_tables() { return position_tables_; }
@@ -103,6 +105,7 @@ class Context {
   const Node* node_ = nullptr;
   std::vector<std::optional<Form>> forms_;  // by value of the graph that is read
   std::map<int, std::vector<std::pair<Samples, int>>> applied_;
+  std::map<std::pair<int, std::vector<int32_t>>, int> permuted_;
   PairMaskCache pair_masks_;
   std::map<int, std::shared_ptr<const PositionColumn::Table>> position_tables_;
   std::vector<std::pair<PositionColumns, int>> rotary_tables_;

@@ -200,7 +200,9 @@ int Emitter::BiasedAttention(const AttentionInputs& inputs, const BiasTable& tab
   Count("biased_attention");
   const int64_t columns = static_cast<int64_t>(table.biases.size()) / inputs.heads;
   const int biases = Weight({inputs.heads, columns}, table.biases, std::nullopt);
-  return AddAttention("BiasedAttention", inputs, {biases}, {{"length", table.length}, {"reach", table.reach}});
+  std::map<std::string, Attribute> attributes = {{"length", table.length}, {"reach", table.reach}};
+  if (table.windows > 1) attributes.emplace("windows", table.windows);
+  return AddAttention("BiasedAttention", inputs, {biases}, std::move(attributes));
 }
 
 int Emitter::DisentangledAttention(const AttentionInputs& inputs, int64_t places, const std::vector<float>& vectors) {
@@ -216,6 +218,31 @@ std::pair<int, int> Emitter::Pattern(const AttentionPattern& pattern) {
     return graph_.AddConstant(name_ + suffix, std::move(tensor));
   };
   return {add(".row_offsets", pattern.row_offsets), add(".col_indices", pattern.col_indices)};
+}
+
+bool Emitter::IsLinearInAttended(int x) const {
+  const int producer = ProducerOf(x);
+  if (producer < 0) return false;
+  const Node& node = graph_.nodes[producer];
+  if (node.op.ends_with("Attention")) return true;
+  return (Is(node, "Conv") || Is(node, "Affine")) && IsLinearInAttended(node.inputs[0]);
+}
+
+int Emitter::PermuteTokens(int x, std::span<const int32_t> places) {
+  const int producer = ProducerOf(x);
+  const bool is_attention = producer >= 0 && graph_.nodes[producer].op.ends_with("Attention");
+  if (!is_attention && IsLinearInAttended(x)) {
+    Node node = graph_.nodes[producer];
+    node.inputs[0] = PermuteTokens(node.inputs[0], places);
+    const int permuted = AddNode("", node.inputs, Channels(x), true);
+    graph_.nodes.back().op = node.op;
+    graph_.nodes.back().attributes = std::move(node.attributes);
+    return permuted;
+  }
+  Count("permute_tokens");
+  const std::vector<float> numbers(places.begin(), places.end());
+  const int constant = Weight({static_cast<int64_t>(places.size()), 1}, numbers, std::nullopt);
+  return AddNode("PermuteTokens", {x, constant}, Channels(x), true);
 }
 
 int Emitter::SelectToken(int x, int64_t token) {

@@ -70,6 +70,7 @@ class Emitter {
   struct BiasTable {
     std::vector<float> biases;
     int64_t length = 0, reach = 0;
+    int64_t windows = 1;
   };
   int BiasedAttention(const AttentionInputs& inputs, const BiasTable& table);
   // Vectors [2 * channels of q + 1, places], as Op::kDisentangledAttention has them. REQUIRES: heads share nothing.
@@ -77,6 +78,9 @@ class Emitter {
   // `table`: a constant [positions, 2 * pairs], as Op::kRotary has it.
   int Rotary(int x, int table, const Rotation& rotation);
   int Table(const Tensor& table);
+  // places[i]: whose place in its sequence the i-th token is. Behind attention tokens are permuted before its last
+  // linear layers, so that what is added to these is still their residual.
+  int PermuteTokens(int x, std::span<const int32_t> places);
   int SelectToken(int x, int64_t token);
   int MeanTokens(int x);
   int Add(int a, int b);
@@ -95,6 +99,8 @@ class Emitter {
   int AddNode(const char* op, std::vector<int> inputs, int64_t channels, bool per_token,
               std::map<std::string, Attribute> attributes = {});
   StatusOr<int> SelectChannels(int x, const std::vector<int64_t>& channels, int depth);
+  // Whether only linear layers lie between it and attention.
+  bool IsLinearInAttended(int x) const;
   // The node that makes a value; -1 where none does.
   int ProducerOf(int x) const { return static_cast<size_t>(x) < producers_.size() ? producers_[x] : -1; }
   int AddFloats(const char* suffix, Shape shape, std::span<const float> values);

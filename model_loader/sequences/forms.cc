@@ -7,6 +7,7 @@ struct ViewFinder {
   View* operator()(Unknown&) const { return nullptr; }
   View* operator()(Known&) const { return nullptr; }
   View* operator()(Moment& moment) const { return &moment.tokens.view; }
+  View* operator()(MovedTokens& moved) const { return &moved.tokens.view; }
   template <typename Viewed>
   View* operator()(Viewed& viewed) const {
     return &viewed.view;

@@ -133,10 +133,18 @@ struct Rounding {
 
 // An activation, and a function of one variable still to be applied to each element.
 struct Tokens {
-  int value = kNoValue;  // of the new graph
-  Samples samples;       // of the function; none: identity
-  View view;
+  int value = kNoValue;                   // of the new graph
+  Samples samples;                        // of the function; none: identity
+  View view;                              // its kPlaces are all positions, in their order
   std::optional<Rounding> rounding = {};  // counts as long as the value and its function are the same (rounding.h)
+};
+
+// An activation whose tokens are to be moved within each sequence, all of the same fixed length: the view's kPlaces, or
+// its kLength, counted from `first_place`, are places in `rows`, which has a token's row of the matrix.
+struct MovedTokens {
+  Tokens tokens;
+  std::shared_ptr<const std::vector<int32_t>> rows = {};  // null: 0, 1, ...
+  int64_t first_place = 0;
 };
 
 // Channels of one activation, moved, and summed once they are multiplied by numbers that go by position, on the way
@@ -194,14 +202,16 @@ struct Scores {
   int queries = kNoValue, keys = kNoValue;  // of the new graph
   int64_t heads = 1;                        // of queries
   int64_t group_size = 1;                   // heads of queries that share one of keys
+  int64_t windows = 1;                      // that a sequence is cut into, whose tokens attend to one another
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph
   double masked_bias = 0.0;
   std::shared_ptr<const MaskPattern> pattern;             // the keys left to each query; null: all
   double scale_after_mask = 1.0;                          // what scores were multiplied by since
   SharedDistances biases;                                 // are added, by distance; of one state; null: none
-  std::shared_ptr<const std::vector<float>> pair_biases;  // likewise [heads][length][length]
-  std::vector<PlaceProducts::Term> places;                // likewise, but for the scale of queries times keys
+  std::shared_ptr<const std::vector<float>> pair_biases;  // likewise [heads][length][length]; of windows of `length`
+                                                          // [heads][1 or windows][length][length]
+  std::vector<PlaceProducts::Term> places;                // are added likewise, but for the scale
   View view;
 };
 
@@ -219,8 +229,9 @@ struct TokenCount {
   View view;
 };
 
-using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, PositionNumbers,
-                          Tokens, Mixture, ConstantVectors, PlaceProducts, Moment, Scores, MaskedTokens, TokenCount>;
+using Form =
+    std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, PositionNumbers, Tokens,
+                 MovedTokens, Mixture, ConstantVectors, PlaceProducts, Moment, Scores, MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

@@ -41,6 +41,7 @@ constexpr Row kRows[] = {
     {"", "If", InterpretIf},
     {"", "LayerNormalization", InterpretLayerNorm},
     {"", "MatMul", InterpretMatMul},
+    {"", "Pad", InterpretPad},
     {"", "QuantizeLinear", InterpretQuantizeLinear},
     {"", "RMSNormalization", InterpretLayerNorm},
     {"", "Range", InterpretRange},

@@ -10,6 +10,7 @@
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moments.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pair_masks.h"
 #include "model_loader/sequences/places.h"
 #include "model_loader/sequences/pools.h"
@@ -68,6 +69,12 @@ StatusOr<Form> Interpret(Context& context) {
     all_known = all_known && std::holds_alternative<Known>(input);
   }
   if (all_known) return EvaluateKnown(context);
+  constexpr std::string_view kFollowMoves[] = {"Concat", "Flatten", "Pad",       "Reshape",  "Shape",
+                                               "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
+  if (std::ranges::find(kFollowMoves, node.op) == std::end(kFollowMoves)) {
+    const Status settled = SettleInputs(context);
+    if (!settled.ok()) return context.Refuse(settled.message());
+  }
   if (const Handler handler = FindHandler(node.domain, node.op)) return handler(context);
   return InterpretElementwise(context);
 }

@@ -12,6 +12,7 @@
 #include "model_loader/sequences/embeddings.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pools.h"
 
 namespace swizzle::sequences {
@@ -124,6 +125,14 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
   const auto taken = TakenOf(shape[axis], start, end);
   if (!taken) return context.Refuse("what it takes of ", Text(shape), " depends on the batch or the length");
   if (taken->start == Whole{0} && taken->count == shape[axis]) return form;
+  if (taken->start.IsNumber() && taken->count.IsNumber() && taken->count.factor > 0) {
+    auto part = SlicePlaces(form, static_cast<size_t>(axis), taken->start.factor, taken->count.factor);
+    if (part) return *std::move(part);
+  }
+  if (const auto* moved = std::get_if<MovedTokens>(&form)) {
+    SWIZZLE_ASSIGN_OR_RETURN(const Tokens settled, Settled(context, *moved));
+    return SliceAxis(context, settled, axis, start, end);
+  }
   if (const auto* known = std::get_if<Known>(&form)) {
     if (!taken->start.IsNumber()) return context.Refuse("its start depends on the batch or the length");
     if (!known->IsUniform()) return SliceConstant(context, *known, axis, taken->start.factor, taken->count);

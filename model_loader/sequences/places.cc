@@ -205,7 +205,9 @@ StatusOr<int> DisentangledAttentionOf(Context& context, const Scores& scores, in
   if (scores.pattern != nullptr || scores.biases != nullptr || scores.pair_biases != nullptr) {
     return context.Refuse("it has biases as well as products with vectors of places");
   }
-  if (scores.group_size != 1) return context.Refuse("its heads share keys, and have products with vectors of places");
+  if (scores.group_size != 1 || scores.windows != 1) {
+    return context.Refuse("its heads share keys, or attend in windows, and have products with vectors of places");
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(context, scores.places));
   const int64_t channels = context.out().Channels(scores.queries);
   const size_t count = columns.least.size();

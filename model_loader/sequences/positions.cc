@@ -9,6 +9,7 @@
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/mixtures.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/position_numbers.h"
 
 namespace swizzle::sequences {
@@ -108,6 +109,11 @@ StatusOr<Form> InterpretConcat(Context& context) {
   const auto rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t normal, NormalAxis(context.node(), axis, rank));
   const auto at = static_cast<size_t>(normal);
+  if (context.AllInputsAre<Tokens, MovedTokens>() && context.AnyInputIs<MovedTokens>()) {
+    auto joined = JoinPlaces(context, at);
+    if (joined.ok()) return joined;
+    SWIZZLE_RETURN_IF_ERROR(SettleInputs(context));
+  }
   if (context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
   if (context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
   const auto* rows = context.InputAs<Positions>(0);

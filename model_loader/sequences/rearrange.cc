@@ -9,6 +9,7 @@
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pair_masks.h"
 #include "model_loader/sequences/places.h"
 #include "model_loader/sequences/position_numbers.h"
@@ -42,10 +43,12 @@ StatusOr<Form> Rearrange(Context& context, const std::function<std::optional<Vie
   }
   View& view = *ViewOf(form);
   const auto changed = change(view);
-  if (!changed || changed->rank() > kMaxFormRank) {
+  const bool may_move = AsMoved(form).has_value() || std::holds_alternative<Scores>(form);
+  if (!changed || changed->rank() > kMaxFormRank || (!may_move && changed->Has(AxisKind::kPlaces))) {
     return context.Refuse("the shape ", Text(view.shape()), " does not become what it says");
   }
   view = *changed;
+  if (auto moved = AsMoved(form)) return InOrderOrMoved(context, *std::move(moved));
   return form;
 }
 
@@ -139,6 +142,16 @@ StatusOr<Form> InterpretTile(Context& context) {
     if (!repeats[i].IsOne()) dim.insert(dim.begin(), Axis{AxisKind::kRepeat, repeats[i]});
   }
   return *std::move(vectors);
+}
+
+StatusOr<Form> InterpretPad(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, IntsAttribute(context.node(), "pads", {}));
+  if (context.HasInput(1)) {
+    SWIZZLE_ASSIGN_OR_RETURN(pads, IntegersOf(context, 1, "pads"));
+  }
+  const bool is_none = std::ranges::all_of(pads, [](int64_t pad) { return pad == 0; });
+  if (!is_none) return context.Refuse("it adds positions or channels");
+  return context.Input(0);
 }
 
 StatusOr<Form> InterpretExpand(Context& context) {

@@ -15,6 +15,7 @@ StatusOr<Form> InterpretTranspose(Context& context);
 StatusOr<Form> InterpretSqueeze(Context& context);
 StatusOr<Form> InterpretUnsqueeze(Context& context);
 StatusOr<Form> InterpretExpand(Context& context);
+StatusOr<Form> InterpretPad(Context& context);
 
 }  // namespace swizzle::sequences
 

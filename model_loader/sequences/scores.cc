@@ -47,6 +47,14 @@ Axes AsHeads(Axes axes) {
   return axes;
 }
 
+// How many windows the tokens of dimension `i` are of: one of whole sequences; 0: they are neither. Positions come in
+// their order, so that the last are those of a window.
+int64_t WindowsOf(Context& context, const View& view, size_t i) {
+  if (view.Is(i, AxisKind::kLength)) return 1;
+  if (!view.Is(i, AxisKind::kPlaces) || view.dims[i][0].stride != 1) return 0;
+  return context.facts().sequences().length / view.dims[i][0].size.factor;
+}
+
 // The channels of heads, as often as they are there, and of each in order.
 std::vector<int64_t> HeadChannels(const View& view, const Axes& of_head) {
   Axes axes = AsHeads(LeadingAxes(view));
@@ -170,14 +178,16 @@ StatusOr<Form> AddToScores(Context& context, Scores scores, size_t input, MaskUs
 
 StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale) {
   const size_t rank = queries.view.rank();
-  const bool product = rank >= 2 && rank == keys.view.rank() && queries.view.Is(rank - 2, AxisKind::kLength) &&
-                       IsOfChannels(queries.view.dims[rank - 1]) && keys.view.Is(rank - 1, AxisKind::kLength) &&
-                       IsOfChannels(keys.view.dims[rank - 2]) && AlikeInHeads(queries.view, keys.view);
+  const int64_t windows = rank >= 2 ? WindowsOf(context, queries.view, rank - 2) : 0;
+  const bool product = windows > 0 && rank == keys.view.rank() && IsOfChannels(queries.view.dims[rank - 1]) &&
+                       WindowsOf(context, keys.view, rank - 1) == windows && IsOfChannels(keys.view.dims[rank - 2]) &&
+                       AlikeInHeads(queries.view, keys.view);
   if (!product) {
     return context.Refuse("the product of ", Text(queries.view.shape()), " and ", Text(keys.view.shape()),
                           " is not that of queries and keys");
   }
   Scores scores;
+  scores.windows = windows;
   std::vector<int64_t> of_queries = HeadChannels(queries.view, queries.view.dims[rank - 1]);
   std::vector<int64_t> of_keys = HeadChannels(keys.view, keys.view.dims[rank - 2]);
   const auto size = static_cast<int64_t>(ChannelsOf(queries.view.dims[rank - 1], 0).size());
@@ -195,8 +205,7 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
   scores.keys = k.first;
   scores.scale = scale * q.second * k.second;
   scores.view = queries.view;
-  scores.view.dims[rank - 1] = keys.view.dims[rank - 1];
-  scores.view.dims[rank - 1][0].kind = AxisKind::kKeys;
+  scores.view.dims[rank - 1] = {{AxisKind::kKeys, keys.view.dims[rank - 1][0].size}};
   if (of_queries.size() != of_keys.size()) return context.Refuse("queries and keys differ in size");
   return scores;
 }
@@ -216,10 +225,13 @@ Emitter::AttentionInputs InputsOf(const Scores& scores, int values) {
 StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values) {
   const size_t rank = values.view.rank();
   const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
-                       scores.view.Is(rank - 2, AxisKind::kLength) && scores.view.Is(rank - 1, AxisKind::kKeys) &&
-                       values.view.Is(rank - 2, AxisKind::kLength) && IsOfChannels(values.view.dims[rank - 1]) &&
-                       AlikeInHeads(scores.view, values.view);
+                       WindowsOf(context, scores.view, rank - 2) == scores.windows &&
+                       scores.view.Is(rank - 1, AxisKind::kKeys) &&
+                       WindowsOf(context, values.view, rank - 2) == scores.windows &&
+                       IsOfChannels(values.view.dims[rank - 1]) && AlikeInHeads(scores.view, values.view);
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
+  const bool masks_sequences = scores.mask != kNoValue || scores.pattern != nullptr || scores.biases != nullptr;
+  if (scores.windows > 1 && masks_sequences) return context.Refuse("it masks sequences, but attends within windows");
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));
   const std::vector<int64_t> of_values = HeadChannels(whole.view, whole.view.dims[rank - 1]);
   SWIZZLE_RETURN_IF_ERROR(ShareKeysAsValues(context, scores, GroupSizeOf(of_values, scores.heads)));
@@ -236,7 +248,7 @@ StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values
   Tokens attended;
   if (!scores.places.empty()) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, DisentangledAttentionOf(context, scores, v.first));
-  } else if (scores.biases != nullptr || scores.pair_biases != nullptr) {
+  } else if (scores.windows > 1 || scores.biases != nullptr || scores.pair_biases != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, BiasedAttentionOf(context, scores, v.first));
   } else if (scores.pattern != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(attended.value, SparseAttentionOf(context, scores, v.first));

@@ -223,7 +223,9 @@ class SectionWalk {
 class SectionCut {
  public:
   SectionCut(const Graph& graph, const SectionSource& source, SectionWalk& walk, int level)
-      : graph_(graph), source_(source), walk_(walk), level_(level), is_in_(graph.nodes.size()) {}
+      : graph_(graph), source_(source), walk_(walk), level_(level), is_in_(graph.nodes.size()) {
+    FindIdle();
+  }
 
   StatusOr<SequenceSection> Run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -263,8 +265,27 @@ class SectionCut {
 
   bool IsIn(int node) const { return node != SectionSource::kOutside && is_in_[static_cast<size_t>(node)]; }
 
+  // Nodes whose results are known need not run, nor do those that only such read.
+  void FindIdle() {
+    is_idle_.resize(graph_.nodes.size());
+    const auto is_idle = [&](int reader) {
+      return reader != SectionSource::kOutside && is_idle_[static_cast<size_t>(reader)];
+    };
+    const auto is_left = [&](int value) {
+      return value == kNoValue || std::ranges::all_of(source_.ReadersOf(value), is_idle);
+    };
+    for (size_t n = graph_.nodes.size(); n-- > 0;) {
+      is_idle_[n] = walk_.ReadingOf(n) == SectionWalk::Reading::kConstant ||
+                    (walk_.ReadingOf(n) == SectionWalk::Reading::kShapes &&
+                     std::ranges::all_of(graph_.nodes[n].outputs, is_left));
+    }
+  }
+
+  // By nodes that run.
   bool IsRead(int value, bool inside) const {
-    return std::ranges::any_of(source_.ReadersOf(value), [&](int reader) { return IsIn(reader) == inside; });
+    return std::ranges::any_of(source_.ReadersOf(value), [&](int reader) {
+      return IsIn(reader) == inside && (reader == SectionSource::kOutside || !is_idle_[static_cast<size_t>(reader)]);
+    });
   }
 
   // Shapes that only the section reads are computed for nothing, since its operators do without them.
@@ -307,7 +328,8 @@ class SectionCut {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       bool returns = false, leaves = false;
       for (const int input : graph_.nodes[n].inputs) {
-        const int maker = input == kNoValue ? SectionSource::kOutside : source_.MakerOf(input);
+        const bool is_known = input == kNoValue || source_.IsKnown(input);
+        const int maker = is_known ? SectionSource::kOutside : source_.MakerOf(input);
         if (maker == SectionSource::kOutside) continue;
         returns = returns || is_after[static_cast<size_t>(maker)];
         leaves = leaves || IsIn(maker);
@@ -378,7 +400,8 @@ class SectionCut {
   SectionWalk& walk_;
   const int level_;
   std::vector<bool> is_in_;  // by node: whether it is of the section
-  bool left_ = false;        // whether a node was left out
+  std::vector<bool> is_idle_;
+  bool left_ = false;  // whether a node was left out
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "model_loader/sequences/view.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace swizzle {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 bool AreOne(const Axis& outer, const Axis& inner) {
   if (outer.kind != inner.kind) return false;
   if (outer.kind == AxisKind::kRepeat) return true;
-  return outer.kind == AxisKind::kChannels && outer.stride == inner.stride * inner.size.factor;
+  const bool has_strides = outer.kind == AxisKind::kChannels || outer.kind == AxisKind::kPlaces;
+  return has_strides && outer.stride == inner.stride * inner.size.factor;
 }
 
 void Append(Axes& dim, const Axis& axis) {
@@ -29,12 +31,29 @@ bool AlikeInKind(const Axes& a, const Axes& b) {
 
 // Takes the outer `count` of an axis, leaving the rest; false where it does not divide so.
 bool TakeOuter(Axis& axis, const Whole& count, Axis& taken) {
-  if (axis.kind != AxisKind::kChannels && axis.kind != AxisKind::kRepeat) return false;
+  const bool is_of_positions = axis.kind == AxisKind::kLength || axis.kind == AxisKind::kPlaces;
+  if (axis.kind == AxisKind::kBatch || axis.kind == AxisKind::kKeys) return false;
+  if (is_of_positions && !(axis.size.IsNumber() && count.IsNumber())) return false;
   const auto inner = Quotient(axis.size, count);
   if (!inner || Product(*inner, count) != axis.size) return false;
+  if (axis.kind == AxisKind::kLength) axis = {AxisKind::kPlaces, axis.size, 1};
   taken = {axis.kind, count, axis.stride * inner->factor};
   axis.size = *inner;
   return true;
+}
+
+// What all positions of a view have become one axis of again is their length.
+void JoinPositions(View& view) {
+  int64_t all = 1;
+  for (const Axis& axis : view.AllAxes()) {
+    if (axis.kind == AxisKind::kPlaces) all *= axis.size.factor;
+  }
+  for (Axes& dim : view.dims) {
+    for (Axis& axis : dim) {
+      const bool is_length = axis.kind == AxisKind::kPlaces && axis.stride == 1 && axis.size == Whole{all};
+      if (is_length) axis = {AxisKind::kLength, axis.size};
+    }
+  }
 }
 
 }  // namespace
@@ -100,7 +119,27 @@ std::optional<View> Reshaped(const View& view, const Wholes& shape) {
     }
   }
   if (!left.empty()) return std::nullopt;
+  JoinPositions(reshaped);
   return reshaped;
+}
+
+View WithPlacesInOrder(const View& view) {
+  View ordered = view;
+  int64_t stride = 1;
+  for (Axes& dim : ordered.dims | std::views::reverse) {
+    for (Axis& axis : dim | std::views::reverse) {
+      if (axis.kind != AxisKind::kLength && axis.kind != AxisKind::kPlaces) continue;
+      axis = {AxisKind::kPlaces, axis.size, stride};
+      stride *= axis.size.factor;
+    }
+  }
+  for (Axes& dim : ordered.dims) {
+    Axes joined;
+    for (const Axis& axis : dim) Append(joined, axis);
+    dim = std::move(joined);
+  }
+  JoinPositions(ordered);
+  return ordered;
 }
 
 View Transposed(const View& view, const std::vector<int64_t>& perm) {

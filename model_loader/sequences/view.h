@@ -20,13 +20,14 @@ enum class AxisKind : uint8_t {
   kLength,
   kChannels,
   kKeys,    // the positions of the tokens attended to, in attention scores
+  kPlaces,  // some of the positions of sequences of a fixed length, which are counted from 0
   kRepeat,  // the same all along
 };
 
 struct Axis {
   AxisKind kind = AxisKind::kRepeat;
   Whole size;
-  int64_t stride = 0;  // kChannels: from one to the next
+  int64_t stride = 0;  // kChannels, kPlaces: from one to the next
   bool operator==(const Axis&) const = default;
 };
 
@@ -68,11 +69,15 @@ Axes LeadingAxes(const View& view);
 // One number, the same all along.
 View RepeatedView(const Wholes& shape);
 
-// The same elements in another shape; nothing where the axes do not divide so.
+// The same elements in another shape; nothing where the axes do not divide so. Positions of a fixed length divide into
+// kPlaces; all of them in their order are kLength again.
 std::optional<View> Reshaped(const View& view, const Wholes& shape);
 
 // REQUIRES: `perm` is a permutation of the dimensions.
 View Transposed(const View& view, const std::vector<int64_t>& perm);
+
+// The view of a matrix whose positions were put into the order of the dimensions.
+View WithPlacesInOrder(const View& view);
 
 // Broadcast to `shape` as ONNX's Expand does; nothing if it does not broadcast.
 std::optional<View> Expanded(const View& view, const Wholes& shape);

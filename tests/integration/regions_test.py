@@ -29,7 +29,7 @@ EXPECTED = {
     'dbnet': (1, 14, 0),
     'svtr': (3, 21, 4),
     'crnn': (8, 14, 7),
-    'swin': (18, 51, 51),
+    'swin': (3, 41, 3),
     'mobilevit': (7, 38, 28),
     'segformer': (13, 54, 8),
     'whisper_encoder': (2, 20, 0),

@@ -10,6 +10,7 @@ const Axis kBatch{AxisKind::kBatch, kB, 0};
 const Axis kLength{AxisKind::kLength, kS, 0};
 
 Axis Channels(int64_t count, int64_t stride = 1) { return {AxisKind::kChannels, {count}, stride}; }
+Axis Places(int64_t count, int64_t stride = 1) { return {AxisKind::kPlaces, {count}, stride}; }
 Axis Repeat(Whole count) { return {AxisKind::kRepeat, count, 0}; }
 
 // [batch, length, 12]
@@ -52,7 +53,24 @@ TEST(ViewTest, FixedSizesKeepTheirMeaning) {
   const Axis length{AxisKind::kLength, {8}, 0};
   const View view{{{}, {length}, {Channels(8)}}};
   EXPECT_EQ(Reshaped(view, {{8}, {2}, {4}}), (View{{{length}, {Channels(2, 4)}, {Channels(4)}}}));
-  EXPECT_EQ(Reshaped(view, {{2}, {4}, {8}}), std::nullopt);
+  EXPECT_EQ(Reshaped(view, {{2}, {4}, {8}}), (View{{{Places(2, 4)}, {Places(4)}, {Channels(8)}}}));
+}
+
+TEST(ViewTest, CutsPositionsOfAFixedLengthAndJoinsThem) {
+  const Axis length{AxisKind::kLength, {24}, 0};
+  const View image{{{kBatch}, {length}, {Channels(3)}}};
+  const auto cut = Reshaped(image, {kB, {2}, {2}, {6}, {3}});
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(*cut, (View{{{kBatch}, {Places(2, 12)}, {Places(2, 6)}, {Places(6)}, {Channels(3)}}}));
+  EXPECT_EQ(Reshaped(*cut, {kB, {24}, {3}}), image);
+  const View turned = Transposed(*cut, {0, 2, 1, 3, 4});
+  const auto windows = Reshaped(turned, {{2, 1, 0}, {12}, {3}});
+  ASSERT_TRUE(windows);
+  EXPECT_EQ(*windows, (View{{{kBatch, Places(2, 6)}, {Places(2, 12), Places(6)}, {Channels(3)}}}));
+  const View ordered = WithPlacesInOrder(*windows);
+  EXPECT_EQ(ordered, (View{{{kBatch, Places(2, 12)}, {Places(12)}, {Channels(3)}}}));
+  EXPECT_EQ(Reshaped(ordered, {kB, {24}, {3}}), image);
+  EXPECT_EQ(Reshaped(*windows, {kB, {24}, {3}})->dims[1], (Axes{Places(2, 6), Places(2, 12), Places(6)}));
 }
 
 TEST(ViewTest, Broadcasts) {
