@@ -215,6 +215,9 @@ class ValueCheck {
     if (layer_.op == Op::kDisentangledAttention && group_size != 1) {
       return InvalidArgument("its heads share keys in groups of ", group_size, ", and have vectors of places");
     }
+    if (layer_.op == Op::kDisentangledAttention && attention.places < 1) {
+      return InvalidArgument("it has ", attention.places, " places");
+    }
     return traits_.weight == WeightRule::kPattern ? CheckPatternLayer(attention) : Status();
   }
 
@@ -390,11 +393,11 @@ Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight
     return InvalidArgument("its weight is ", ShapeText({weight.rows(), weight.cols()}), " instead of ",
                            ShapeText({rows, cols}));
   }
-  if (layer.op == Op::kDisentangledAttention && !AreLeastDistances(*weight.matrix.As<DenseMatrix>())) {
+  if (layer.op == Op::kDisentangledAttention && !AreLeastDistances(weight.ToDense())) {
     return InvalidArgument("the last row of its weight is not of whole distances that rise, none above ",
                            kMostPlaceDistance);
   }
-  if (layer.op == Op::kPermuteTokens) return CheckPlaces(*weight.matrix.As<DenseMatrix>());
+  if (layer.op == Op::kPermuteTokens) return CheckPlaces(weight.ToDense());
   if (rows > kMaxWeightElements / cols) {
     return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements, " elements");
   }

@@ -42,6 +42,8 @@ class ConfigFields {
   // Those of an object, none where it is left out.
   StatusOr<ConfigFields> Within(const char* name) const;
 
+  bool IsList(const char* name) const { return Has(name) && json_[name].is_array(); }
+
   // The strings of a list; none if it is no list of strings.
   std::vector<std::string> Texts(const char* name) const;
 

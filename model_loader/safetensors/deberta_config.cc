@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace swizzle {
 namespace {
 
-// The parts of a text that '|' stands between.
-std::vector<std::string> PartsOf(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('|', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+// The parts of a text that '|' stands between, in small letters and without spaces around, as transformers reads them.
+std::vector<std::string> PartsOf(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == '|') {
+      parts.emplace_back();
+    } else if (c != ' ' && c != '\t' && c != '\n') {  // no name that is looked for has any within
+      parts.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
   }
   return parts;
 }
@@ -28,14 +31,15 @@ Status ReadPlaces(const ConfigFields& fields, DebertaConfig& config) {
   if (!relative) return Unimplemented("its relative_attention is false; only true is supported: export it to ONNX");
   SWIZZLE_ASSIGN_OR_RETURN(const bool absolute, fields.Flag("position_biased_input", true));
   if (absolute) return Unimplemented("its position_biased_input is true; only false is supported: export it to ONNX");
-  SWIZZLE_ASSIGN_OR_RETURN(const int64_t positions, fields.Whole({"max_position_embeddings"}, 512, {kMostPlaces}));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t positions,
+                           fields.Whole({"max_position_embeddings"}, 512, {ConfigFields::kMaxExtent}));
   SWIZZLE_ASSIGN_OR_RETURN(config.farthest, fields.Whole({"max_relative_positions"}, -1, {kMostPlaces, -1}));
-  if (config.farthest < 1) config.farthest = positions;
+  if (config.farthest < 1) config.farthest = std::min(positions, kMostPlaces);
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t buckets, fields.Whole({"position_buckets"}, -1, {kMostPlaces, -1}));
   config.in_buckets = buckets > 0;
   config.span = config.in_buckets ? buckets : config.farthest;
   std::vector<std::string> types = fields.Texts("pos_att_type");
-  if (types.empty()) {
+  if (types.empty() && !fields.IsList("pos_att_type")) {
     SWIZZLE_ASSIGN_OR_RETURN(const std::string text, fields.Text("pos_att_type", ""));
     types = PartsOf(text);
   }

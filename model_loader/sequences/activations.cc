@@ -253,6 +253,10 @@ StatusOr<Form> CombineTokens(Context& context) {
     if (IsFloating(PointFunctionType(context.node(), DType::kFloat32))) return context.Input(0);
     return context.Refuse("it makes an activation whole");
   }
+  constexpr std::string_view kSteps[] = {"Ceil", "Floor", "Sign"};  // samples do not tell them from what they resemble
+  if (std::ranges::find(kSteps, context.node().op) != std::end(kSteps)) {
+    return context.Refuse("it makes steps of an activation");
+  }
   SWIZZLE_RETURN_IF_ERROR(ApplyBeforeSquare(context));
   size_t at = 0;
   while (context.InputAs<Tokens>(at) == nullptr) ++at;

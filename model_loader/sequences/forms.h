@@ -202,6 +202,7 @@ struct Scores {
   int queries = kNoValue, keys = kNoValue;  // of the new graph
   int64_t heads = 1;                        // of queries
   int64_t group_size = 1;                   // heads of queries that share one of keys
+  std::vector<int64_t> head_order = {};     // the channels that the view's leading dimensions began with
   int64_t windows = 1;                      // that a sequence is cut into, whose tokens attend to one another
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph

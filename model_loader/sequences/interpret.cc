@@ -57,6 +57,18 @@ StatusOr<Form> EvaluateKnown(Context& context) {
   return or_pairs(ComputeKnown(context));
 }
 
+// What is computed of tokens times the mask is computed of the tokens: only a sum over them asks for the mask.
+Status ReadMaskedTokens(Context& context) {
+  if (context.node().op == "Cast") return {};
+  for (size_t i = 0; i < context.node().inputs.size(); ++i) {
+    const auto* masked = context.InputAs<MaskedTokens>(i);
+    if (masked == nullptr || masked->summed) continue;
+    SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, *masked));
+    context.ReplaceInput(i, std::move(tokens));
+  }
+  return {};
+}
+
 }  // namespace
 
 StatusOr<Form> Interpret(Context& context) {
@@ -89,6 +101,7 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   if (context.AnyInputIs<PlaceProducts>()) return CombinePlaceProducts(context);
   if (context.AnyInputIs<Pairs>()) return CombinePairs(context);
   if (context.AnyInputIs<Distances>()) return CombineDistances(context);
+  SWIZZLE_RETURN_IF_ERROR(ReadMaskedTokens(context));
   if (context.AnyInputIs<MaskedTokens>() || context.AnyInputIs<TokenCount>()) return CombinePool(context);
   if (context.AnyInputIs<Moment>()) return CombineMoments(context);
   const bool by_position = context.AnyInputIs<PositionNumbers>();

@@ -23,6 +23,21 @@ bool GoWithHeads(const Axes& vectors, const Axes& heads) {
   });
 }
 
+// Whether heads go on in the order of their channels: no axis of theirs was moved, and none is there twice.
+bool HasHeadsInOrder(const View& view) {
+  const Axes leading = LeadingAxes(view);
+  const auto repeats = [](const Axis& axis) { return axis.kind == AxisKind::kRepeat; };
+  return std::ranges::none_of(leading, repeats) && std::ranges::is_sorted(ChannelsOf(leading, 0));
+}
+
+// Whether two views are of the same sequences and heads, in order, and of the same pairs of tokens.
+bool AreAlike(const View& a, const View& b) {
+  const auto same = [](const Axes& x, const Axes& y) {
+    return std::ranges::equal(x, y, [](const Axis& p, const Axis& q) { return p.kind == q.kind && p.size == q.size; });
+  };
+  return HasHeadsInOrder(a) && HasHeadsInOrder(b) && std::ranges::equal(a.dims, b.dims, same);
+}
+
 // Where products with places lie that are taken by pairs of tokens.
 bool IsOfPairs(const View& view, AxisKind rows, AxisKind columns) {
   const size_t rank = view.rank();
@@ -97,7 +112,8 @@ StatusOr<Form> PlaceProductsOf(Context& context, double alpha) {
   const size_t rank = tokens.view.rank();
   bool fits = vectors.view.rank() == rank &&
               SizeOf(vectors.view.dims[rank - 2]) == SizeOf(tokens.view.dims[rank - 1]) &&
-              IsOfChannels(vectors.view.dims[rank - 2]) && IsOfChannels(vectors.view.dims[rank - 1]);
+              IsOfChannels(vectors.view.dims[rank - 2]) && IsOfChannels(vectors.view.dims[rank - 1]) &&
+              HasHeadsInOrder(tokens.view);
   for (size_t i = 0; fits && i + 2 < rank; ++i) fits = GoWithHeads(vectors.view.dims[i], tokens.view.dims[i]);
   if (!fits) {
     return context.Refuse("its constant of shape ", Text(vectors.view.shape()), " does not go with the heads of ",
@@ -137,7 +153,13 @@ StatusOr<Form> TakePlaces(Context& context) {
                            !IsFloating(indices->dtype) && indices->view.rank() == rank &&
                            IsOfPairs(indices->view, AxisKind::kLength, AxisKind::kKeys);
   Term& term = products.terms.front();
-  if (!by_distance || axis + 1 != static_cast<int64_t>(rank) || products.terms.size() != 1 || term.places != nullptr) {
+  // Elsewhere the index may not be narrower, or it would take the first of what it lacks.
+  bool is_whole = by_distance && products.view.Is(rank - 2, AxisKind::kLength) && HasHeadsInOrder(products.view) &&
+                  products.view.dims.back() == ChannelAxis(CountOf(context, term));
+  for (size_t i = 0; is_whole && i + 2 < rank; ++i) {
+    is_whole = SizeOf(indices->view.dims[i]) == SizeOf(products.view.dims[i]);
+  }
+  if (!is_whole || axis + 1 != static_cast<int64_t>(rank) || products.terms.size() != 1 || term.places != nullptr) {
     return context.Refuse("its indices are not whole numbers that go by distance alone");
   }
   term.places = PlacesOf(*indices->numbers, CountOf(context, term));
@@ -161,7 +183,7 @@ void TurnPlaces(PlaceProducts& products) {
 
 StatusOr<Form> CombinePlaceProducts(Context& context) {
   const std::string& op = context.node().op;
-  if (op == "Cast") return context.Input(0);
+  if (op == "Cast" && IsFloating(PointFunctionType(context.node(), DType::kFloat32))) return context.Input(0);
   if (context.node().inputs.size() != 2) return context.Refuse("it takes products with vectors of places");
   const auto* left = context.InputAs<PlaceProducts>(0);
   const auto* right = context.InputAs<PlaceProducts>(1);
@@ -170,15 +192,17 @@ StatusOr<Form> CombinePlaceProducts(Context& context) {
     const auto is_taken = [](const PlaceProducts& products) {
       return IsOfPairs(products.view, AxisKind::kLength, AxisKind::kKeys);
     };
-    const bool alike = is_taken(*left) && is_taken(*right) &&
-                       std::ranges::equal(left->view.dims, right->view.dims,
-                                          [](const Axes& a, const Axes& b) { return GoesAlong(a, b); });
+    const bool alike = is_taken(*left) && is_taken(*right) && AreAlike(left->view, right->view);
     if (op != "Add" || !alike) return context.Refuse("it does not add products with vectors of places");
     sum.terms.insert(sum.terms.end(), right->terms.begin(), right->terms.end());
     return sum;
   }
   PlaceProducts products = left != nullptr ? *left : *right;
-  const auto number = NumberOf(context, left != nullptr ? 1 : 0);
+  const size_t other = left != nullptr ? 1 : 0;
+  const auto number = NumberOf(context, other);
+  if (number && !std::ranges::all_of(context.InputAs<Known>(other)->shape, &Whole::IsOne)) {
+    return context.Refuse("it combines products with vectors of places with more than one number");
+  }
   if (op == "Add" && number == 0.0) return products;
   const bool scales = number && (op == "Mul" || (op == "Div" && left != nullptr));
   const double factor = scales ? (op == "Mul" ? *number : 1.0 / *number) : 0.0;
@@ -188,7 +212,7 @@ StatusOr<Form> CombinePlaceProducts(Context& context) {
 }
 
 StatusOr<Scores> WithPlaces(Context& context, Scores scores, const PlaceProducts& products) {
-  if (!std::ranges::equal(products.view.dims, scores.view.dims, GoesAlong)) {
+  if (!AreAlike(products.view, scores.view)) {
     return context.Refuse("what it adds to scores, of shape ", Text(products.view.shape()), ", does not go with ",
                           Text(scores.view.shape()));
   }
@@ -208,6 +232,7 @@ StatusOr<int> DisentangledAttentionOf(Context& context, const Scores& scores, in
   if (scores.group_size != 1 || scores.windows != 1) {
     return context.Refuse("its heads share keys, or attend in windows, and have products with vectors of places");
   }
+  if (scores.scale == 0.0) return context.Refuse("its queries and keys are multiplied by 0");
   SWIZZLE_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(context, scores.places));
   const int64_t channels = context.out().Channels(scores.queries);
   const size_t count = columns.least.size();

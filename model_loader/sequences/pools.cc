@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/activations.h"
-#include "model_loader/sequences/interpret.h"
 #include "model_loader/sequences/known.h"
 
 namespace swizzle::sequences {
@@ -82,21 +82,11 @@ StatusOr<Form> CombinePool(Context& context) {
     if (harmless || op == "Cast") return *count;
   }
   const auto* sum = context.InputAs<MaskedTokens>(0);
-  if (op == "Cast" && sum != nullptr) return *sum;
+  const bool stays_real = op == "Cast" && IsFloating(PointFunctionType(context.node(), DType::kFloat32));
+  if (stays_real && sum != nullptr) return *sum;
   const auto* count = context.node().inputs.size() == 2 ? context.InputAs<TokenCount>(1) : nullptr;
   const bool is_mean = op == "Div" && sum != nullptr && sum->summed && count != nullptr && count->mask == sum->mask;
-  if (!is_mean) {
-    bool has_masked = false;
-    for (size_t i = 0; i < context.node().inputs.size(); ++i) {
-      const auto* masked = context.InputAs<MaskedTokens>(i);
-      if (masked == nullptr || masked->summed) continue;
-      SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, *masked));
-      context.ReplaceInput(i, std::move(tokens));
-      has_masked = true;
-    }
-    if (has_masked) return InterpretElementwise(context);
-    return context.Refuse("it is not the mean of the tokens that a mask lets through");
-  }
+  if (!is_mean) return context.Refuse("it is not the mean of the tokens that a mask lets through");
   const Status masked = context.facts().TakeMaskedMean(context.out().graph(), sum->mask);
   if (!masked.ok()) return context.Refuse(masked.message());
   return Tokens{context.out().MeanTokens(sum->value), {}, sum->view};

@@ -205,6 +205,7 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
   scores.keys = k.first;
   scores.scale = scale * q.second * k.second;
   scores.view = queries.view;
+  scores.head_order = ChannelsOf(LeadingAxes(queries.view), 0);
   scores.view.dims[rank - 1] = {{AxisKind::kKeys, keys.view.dims[rank - 1][0].size}};
   if (of_queries.size() != of_keys.size()) return context.Refuse("queries and keys differ in size");
   return scores;
@@ -224,11 +225,11 @@ Emitter::AttentionInputs InputsOf(const Scores& scores, int values) {
 
 StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values) {
   const size_t rank = values.view.rank();
-  const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
-                       WindowsOf(context, scores.view, rank - 2) == scores.windows &&
-                       scores.view.Is(rank - 1, AxisKind::kKeys) &&
-                       WindowsOf(context, values.view, rank - 2) == scores.windows &&
-                       IsOfChannels(values.view.dims[rank - 1]) && AlikeInHeads(scores.view, values.view);
+  const bool product =
+      scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
+      WindowsOf(context, scores.view, rank - 2) == scores.windows && scores.view.Is(rank - 1, AxisKind::kKeys) &&
+      WindowsOf(context, values.view, rank - 2) == scores.windows && IsOfChannels(values.view.dims[rank - 1]) &&
+      AlikeInHeads(scores.view, values.view) && ChannelsOf(LeadingAxes(scores.view), 0) == scores.head_order;
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
   const bool masks_sequences = scores.mask != kNoValue || scores.pattern != nullptr || scores.biases != nullptr;
   if (scores.windows > 1 && masks_sequences) return context.Refuse("it masks sequences, but attends within windows");

@@ -11,9 +11,9 @@ namespace swizzle::sequences {
 StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale);
 // An activation's heads, [.., length, channels of a head], as a matrix that has them one behind the other.
 struct HeadMatrix {
-  int value;      // of the new graph
-  double factor;  // what it is still to be multiplied by
-  int64_t heads;
+  int value = kNoValue;  // of the new graph
+  double factor = 1.0;   // what it is still to be multiplied by
+  int64_t heads = 1;
 };
 StatusOr<HeadMatrix> HeadsOf(Context& context, const Tokens& tokens);
 // The canonical attention of these probabilities to `values` [.., length, channels].

@@ -1,5 +1,6 @@
 #include "model_loader/sequences/token_numbers.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "model_loader/semantics/element_types.h"
@@ -58,6 +59,22 @@ bool HasTableByDistance(Context& context) {
   return found;
 }
 
+// Whether it goes along tokens twice: by queries and by keys.
+bool IsOfPairs(const View& view) {
+  const auto of_tokens = [](const Axes& dim) { return dim.size() == 1 && dim[0].kind == AxisKind::kLength; };
+  return std::ranges::count_if(view.dims, of_tokens) > 1;
+}
+
+// Where a result is of pairs, numbers of queries alone are those of a token that is there: nothing reads what others
+// attend to.
+void TakeQueriesAsThere(Context& context, std::vector<double>& at_zero, const std::vector<double>& at_one) {
+  for (size_t i = 0; i < at_zero.size(); ++i) {
+    const auto* numbers = context.InputAs<TokenNumbers>(i);
+    const size_t rank = numbers == nullptr ? 0 : numbers->view.rank();
+    if (rank > 0 && !numbers->view.Is(rank - 1, AxisKind::kLength)) at_zero[i] = at_one[i];
+  }
+}
+
 }  // namespace
 
 StatusOr<Form> CombineTokenNumbers(Context& context) {
@@ -95,6 +112,8 @@ StatusOr<Form> CombineTokenNumbers(Context& context) {
   const DType dtype = type_of(context.node().op == "Where" ? 1 : 0);
   const auto function = PointFunctionOf(context.node(), dtype);
   result.dtype = PointFunctionType(context.node(), dtype);
+  const bool of_pairs = IsOfPairs(result.view);
+  if (of_pairs) TakeQueriesAsThere(context, at_zero, at_one);
   const auto* only = context.InputAs<TokenNumbers>(0);
   const bool widens = context.node().op == "Cast" && !IsFloating(result.dtype) && result.dtype != DType::kBool;
   result.as_it_is = widens && only->as_it_is;
@@ -102,6 +121,7 @@ StatusOr<Form> CombineTokenNumbers(Context& context) {
   result.at_one = Rounded((*function)(at_one), result.dtype);
   result.compared =
       context.node().op == "Equal" ? ComparedWithNumber(context) : CompareAgain(context, *function, result.dtype);
+  if (of_pairs) result.compared = std::nullopt;
   return result;
 }
 

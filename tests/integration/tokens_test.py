@@ -160,6 +160,17 @@ def test_what_is_wrong_is_said(server, start, repository, checkpoint):
     assert post(server, '/tokenize', {'inputs': 'a'})[0] == 200
 
 
+def test_answers_are_bounded(start, repository, library, checkpoint):
+    repository.folder('texts', checkpoint)
+    repository.config('texts', TOKENS)
+    server = start(repository, '--http-address=127.0.0.1:0', '--max-response-bytes=4000')
+    for path, body in (('/embed_all', {'inputs': ['a dog ran home'] * 100}), ('/tokenize', {'inputs': ['a dog'] * 100}),
+                       ('/decode', {'ids': [library.encode('a dog ran home').ids] * 1000})):
+        status, answer = post(server, path, body)
+        assert status == 413 and 'more than 4000 bytes; send fewer' in answer['error'], (path, answer)
+        assert post(server, path, {key: rows[:1] for key, rows in body.items()})[0] == 200
+
+
 @pytest.mark.parametrize('output, served', [('last_hidden_state', True), ('sentence_embedding', False)])
 def test_an_onnx_encoder_has_to_show_its_states(start, repository, output, served):
     words = [*WORDS, *(f'w{i}' for i in range(len(WORDS), make_encoders.VOCABULARY))]

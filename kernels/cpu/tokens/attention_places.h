@@ -27,7 +27,9 @@ class AttentionPlaces final : public PackedWeight {
   }
   int64_t key_stride() const { return key_stride_; }
   const DistancePlaces& distances() const { return distances_; }
-  size_t bytes() const override { return (of_queries_.size() + of_keys_.size()) * sizeof(float); }
+  size_t bytes() const override {
+    return (of_queries_.size() + of_keys_.size()) * sizeof(float) + distances_.all().size() * sizeof(int32_t);
+  }
 
  private:
   int64_t size_, count_;  // channels of a head; places

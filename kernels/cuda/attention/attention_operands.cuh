@@ -41,8 +41,7 @@ struct PairBiases {
 
 // Products of tokens with vectors of places, as in operator/place_vectors.h, in units of log(2).
 struct PlaceProducts {
-  const float* of_queries =
-      nullptr;  // [token][token_stride], a head's being `pitch` from the one before; null: nothing
+  const float* of_queries = nullptr;  // [token][token_stride], of the part's heads by `pitch`; null: nothing
   const float* of_keys = nullptr;
   int64_t token_stride = 0;
   int pitch = 0;
@@ -255,6 +254,7 @@ __device__ bool FindWindowTile(const AttentionOperands<T>& op, int tile, Attenti
   work.begin = work.spare ? tokens : tile / each * window;
   work.end = work.spare ? op.tokens : min(work.begin + window, tokens);
   work.first = work.begin + (work.spare ? tile - windows * each : tile % each) * kQueries;
+  if (!work.spare) work.first = min(work.first, work.end - 1);  // of a last window that is not whole
   work.most_left = INT_MAX;
   return !work.spare || work.first < work.end;
 }

@@ -51,8 +51,7 @@ struct HeadOperand {
   bool tokens_adjacent;  // which of the two
 };
 
-// Queues to[token][head][pitch], FP32 and of HeadsAtOnce rows a token, for `heads`
-// heads from `first_head` on.
+// Queues to[token][head][pitch], FP32 and of HeadsAtOnce rows a token, for `heads` heads from `first_head` on.
 Status QueuePlaceProducts(const KernelArgs& args, const HeadOperand& operand, const void* vectors, int first_head,
                           int heads, void* to, CudaStream& stream);
 

@@ -46,8 +46,9 @@ std::vector<Turn> Ordered(const Graph& graph, std::vector<Turn> turns) {
   return ordered;
 }
 
-// By node: all, but for those whose results are known, and those that only such read.
-std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& known) {
+// By node: all, but for those whose results are known, and those that only such read. Nodes of parts run with them.
+std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& known,
+                               const std::vector<bool>& in_part) {
   std::vector<bool> runs(graph.nodes.size(), true);
   if (known.empty()) return runs;
   std::set<int> read, left;  // by nodes that run, and by those that don't
@@ -59,7 +60,7 @@ std::vector<bool> RunningNodes(const Graph& graph, const std::map<int, Array>& k
     const Node& node = graph.nodes[n];
     const bool is_needless =
         std::ranges::any_of(node.outputs, is_left) && !std::ranges::any_of(node.outputs, is_wanted);
-    runs[n] = !std::ranges::all_of(node.outputs, is_known) && !is_needless;
+    runs[n] = in_part[n] || (!std::ranges::all_of(node.outputs, is_known) && !is_needless);
     (runs[n] ? read : left).insert(node.inputs.begin(), node.inputs.end());
   }
   return runs;
@@ -74,7 +75,7 @@ bool Program::MakeTurns(const std::map<int, Array>& known) {
     for (const int node : part.nodes) in_part[static_cast<size_t>(node)] = true;
     turns.push_back({part.nodes, &part});
   }
-  const std::vector<bool> runs = RunningNodes(graph_, known);
+  const std::vector<bool> runs = RunningNodes(graph_, known, in_part);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (!in_part[n] && runs[n]) turns.push_back({{static_cast<int>(n)}, nullptr});
   }

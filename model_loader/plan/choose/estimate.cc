@@ -15,9 +15,8 @@ int64_t PositionsIn(Layout layout, const Extent& extent) {
 double MultiplyAdds(const Kernel& kernel, const Problem& problem, const WeightShape& weight) {
   const int64_t entries = SkipsZeros(kernel) ? weight.nonzeros : weight.rows * weight.columns;
   if (problem.op == Op::kBiasedAttention && problem.attention().windows > 1) {
-    const auto& [heads, scale, length, nonzeros, packed, reach, windows] = problem.attention();
     const double channels = static_cast<double>(problem.input.channels + problem.output.channels);
-    return static_cast<double>(problem.input.batch) * static_cast<double>(length) * channels;
+    return static_cast<double>(problem.input.batch) * static_cast<double>(problem.attention().length) * channels;
   }
   if (problem.op == Op::kSparseAttention) {
     const double sequences = static_cast<double>(problem.input.batch) / static_cast<double>(problem.attention().length);

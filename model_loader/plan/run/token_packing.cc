@@ -117,6 +117,8 @@ void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorV
 
 void TokenPacking::Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const {
   for (int64_t token = begin; token < end; ++token) {
+    // Masked tokens that are computed for others' sake are given as those that are not computed.
+    if (rules_.skips_masked && key_bias_[static_cast<size_t>(token)] != 0.0f) continue;
     std::memcpy(to + static_cast<size_t>(sources_[token]) * line_bytes, from + static_cast<size_t>(token) * line_bytes,
                 line_bytes);
   }

@@ -55,7 +55,8 @@ class TokenPacking {
   std::span<const int64_t> sources() const { return sources_; }
 
   // Copies the lines of `from`, a matrix with a line of `line_bytes` for each token, of tokens [begin, end) to where
-  // they stand in their request. Lines of tokens that were not computed stay as they are.
+  // they stand in their request. Lines of tokens that were not computed stay as they are, and so do those of masked
+  // ones where the rules skip these.
   void Spread(int64_t begin, int64_t end, const std::byte* from, size_t line_bytes, std::byte* to) const;
 
  private:

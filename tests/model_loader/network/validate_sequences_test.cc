@@ -108,7 +108,7 @@ const Fault kFaults[] = {
     {"OtherPlaces", kPlaced, Op::kDisentangledAttention, [](Operator& layer, Weight&) { layer.attention().places = 6; },
      "its weight is [49,5] instead of [49,6]"},
     {"NoPlaces", kPlaced, Op::kDisentangledAttention, [](Operator& layer, Weight&) { layer.attention().places = 0; },
-     "its weight is [49,5] instead of [49,0]"},
+     "it has 0 places"},
     {"PlacesThatDoNotRise", kPlaced, Op::kDisentangledAttention, SetLeastDistance(2, 2), kNoDistances},
     {"PlacesOfHalfADistance", kPlaced, Op::kDisentangledAttention, SetLeastDistance(1, 2.5f), kNoDistances},
     {"PlacesTooFar", kPlaced, Op::kDisentangledAttention, SetLeastDistance(1, 1e7f), kNoDistances},

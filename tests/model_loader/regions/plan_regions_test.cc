@@ -229,6 +229,16 @@ TEST_F(PlanRegionsTest, RowsThatDifferBetweenInputsAreInterpreted) {
   ExpectSame(regional, {{4, 6}, {4, 6}});
 }
 
+// The size of a layer's results is known beforehand, and nothing else is read of them; the layer reads its inputs.
+TEST_F(PlanRegionsTest, LayersOfWhichSizesAloneAreReadRun) {
+  OnnxBuilder builder;
+  builder.Input("x", {-1, 12, 8, 7}).Floats("w", {1, 8}, Weights(8)).Int64s("third", {1}, {2});
+  builder.Node("GlobalAveragePool", {"x"}, {"pooled"}).Node("MatMul", {"pooled", "w"}, {"h"});
+  builder.Node("Shape", {"h"}, {"shape"}).Node("Gather", {"shape", "third"}, {"size"});
+  builder.Node("Cast", {"size"}, {"y"}, {{"to", int64_t{1}}}).Output("y");
+  ExpectSame(Plan(builder), {{3, 12, 8, 7}});
+}
+
 TEST_F(PlanRegionsTest, AProgramWithoutWeightsStaysAsItIs) {
   OnnxBuilder builder;
   builder.Input("x", {-1, 4}).Node("Tan", {"x"}, {"y"}).Output("y");

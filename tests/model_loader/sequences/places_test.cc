@@ -198,5 +198,105 @@ TEST(PlacesTest, WhatIsNone) {
   refused(along_queries.Node("Add", {"s", "a"}, {"t"}), "its indices are not whole numbers that go by distance alone");
 }
 
+// Products of all heads' channels with the same vectors, which are no head's own.
+TEST(PlacesTest, ProductsOfAllChannels) {
+  OnnxBuilder builder = Before();
+  builder.Floats("of.all", {1, 1, kChannels, kPlaces}, Vectors(false)).Int64s("second.axis", {1}, {1});
+  builder.Node("Unsqueeze", {"q.m", "second.axis"}, {"q.one"}).Node("MatMul", {"q.one", "of.all"}, {"a.all"});
+  builder.Node("Shape", {"ids"}, {"sizes"}).Int64s("ends", {1}, {2}).Node("Slice", {"sizes", "first", "second"}, {"b"});
+  builder.Node("Slice", {"sizes", "second", "ends"}, {"l"});
+  builder.Node("Concat", {"b", "second", "l", "l"}, {"one.head"}, {{"axis", int64_t{0}}});
+  builder.Node("Expand", {"square", "one.head"}, {"index"});
+  builder.Node("GatherElements", {"a.all", "index"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
+  EXPECT_THAT(Lowered(Attend(builder, "t")), IsError(StatusCode::kUnimplemented, "does not go with"));
+}
+
+// An index that is narrower takes the first sequence's and head's products for all.
+TEST(PlacesTest, IndicesOfOneHead) {
+  OnnxBuilder builder = Before();
+  builder.Node("MatMul", {"q", "of.q"}, {"a.all"});
+  builder.Node("GatherElements", {"a.all", "square"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
+  EXPECT_THAT(Lowered(Attend(builder, "t")),
+              IsError(StatusCode::kUnimplemented, "its indices are not whole numbers that go by distance alone"));
+}
+
+// Places that were put in another order before they are taken.
+TEST(PlacesTest, PlacesInAnotherOrder) {
+  OnnxBuilder builder = Before();
+  builder.Node("MatMul", {"q", "of.q"}, {"a.all"});
+  builder.Int64s("joined.shape", {4}, {0, 0, -1, kPlaces}).Node("Reshape", {"a.all", "split.of"}, {"a.split"});
+  builder.Int64s("split.of", {5}, {0, kHeads, -1, 2, 3});
+  builder.Node("Transpose", {"a.split"}, {"a.turned"}, {{"perm", Ints{0, 1, 2, 4, 3}}});
+  builder.Node("Reshape", {"a.turned", "joined.shape"}, {"a.mixed"});
+  builder.Node("GatherElements", {"a.mixed", "places"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
+  const auto network = Lowered(Attend(builder, "t"));
+  EXPECT_EQ(network.status().code(), StatusCode::kUnimplemented) << network.status();
+}
+
+// Heads that were exchanged since they were multiplied go with no scores, nor do scores with values.
+TEST(PlacesTest, HeadsInAnotherOrder) {
+  const auto exchanged = [](bool of_scores) {
+    OnnxBuilder builder = Before();
+    builder.Counting("w", {4, 4}).Node("MatMul", {"x", "w"}, {"m"}).Int64s("by.four", {5}, {0, 0, 2, 2, 1});
+    builder.Node("Reshape", {"m", "by.four"}, {"split"})
+        .Node("Transpose", {"split"}, {"e"}, {{"perm", Ints{0, 2, 3, 1, 4}}});
+    builder.Node("Transpose", {"e"}, {"e.t"}, {{"perm", Ints{0, 1, 2, 4, 3}}}).Node("MatMul", {"e", "e.t"}, {"four"});
+    builder.Node("Transpose", {"four"}, {"four.x"}, {{"perm", Ints{0, 2, 1, 3, 4}}});
+    builder.Node("Softmax", {of_scores ? "four.x" : "four"}, {"p"}, {{"axis", int64_t{-1}}});
+    builder.Node("MatMul", {"p", "e"}, {"y"}).Node("Transpose", {"y"}, {"z"}, {{"perm", Ints{0, 3, 1, 2, 4}}});
+    return builder.Int64s("rows", {3}, {0, 0, 4}).Node("Reshape", {"z", "rows"}, {"out"}).Output("out");
+  };
+  EXPECT_THAT(Lowered(exchanged(false)), IsOk());
+  EXPECT_THAT(Lowered(exchanged(true)),
+              IsError(StatusCode::kUnimplemented, "it is not the product of attention's probabilities and values"));
+}
+
+// Steps that samples of an activation do not show.
+TEST(PlacesTest, StepsOfActivationsAreNoFunctionsOfTheirs) {
+  for (const char* op : {"Ceil", "Floor", "Sign"}) {
+    OnnxBuilder builder = Before();
+    builder.Floats("four", {}, {4}).Node("Mul", {"x", "four"}, {"more"}).Node(op, {"more"}, {"stepped"});
+    builder.Node("Div", {"stepped", "four"}, {"out"}).Output("out");
+    EXPECT_THAT(Lowered(builder), IsError(StatusCode::kUnimplemented, "it makes steps of an activation")) << op;
+  }
+}
+
+// What a mask of queries and of keys says of queries that are there.
+TEST(PlacesTest, MasksOfPairs) {
+  const auto masked = [](const char* op) {
+    OnnxBuilder builder = Before();
+    builder.Int64Input("mask", {-1, -1}).Int64s("keys", {2}, {1, 2}).Int64s("queries", {2}, {1, 3});
+    builder.Node("Cast", {"mask"}, {"b"}, {{"to", int64_t{9}}}).Node("Unsqueeze", {"b", "keys"}, {"of.keys"});
+    builder.Node("Unsqueeze", {"b", "queries"}, {"of.queries"}).Node(op, {"of.queries", "of.keys"}, {"pairs"});
+    builder.Floats("low", {}, {-1e9f}).Node("Where", {"pairs", "s", "low"}, {"t"});
+    return Lowered(Attend(builder, "t"));
+  };
+  const auto both = masked("And");
+  ASSERT_THAT(both, IsOk());
+  EXPECT_TRUE(both->sequences->skips_masked);
+  const auto either = masked("Or");  // to a query that is there it lets all through
+  ASSERT_THAT(either, IsOk());
+  EXPECT_FALSE(either->sequences->skips_masked);
+  EXPECT_THAT(masked("Xor"), IsError(StatusCode::kUnimplemented, "its condition is no mask of tokens"));
+}
+
+// A branch that the length decides passes on what it reads; others are not followed.
+TEST(PlacesTest, BranchesThatTheLengthDecides) {
+  const auto with_branch = [](const std::string& condition, const char* op) {
+    OnnxBuilder builder = Before();
+    builder.Int64s("five", {}, {5})
+        .Node(condition == "Equal" ? "Equal" : "Less", {"length", condition == "Equal" ? "length" : "five"}, {"is"});
+    OnnxBuilder same, other;
+    same.Node(op, {"s"}, {"passed"}).Output("passed");
+    other.Node("Neg", {"s"}, {"negative"}).Output("negative");
+    builder.Node("If", {"is"}, {"t"}).Body("then_branch", {}, same).Body("else_branch", {}, other);
+    return Lowered(Attend(builder, "t"));
+  };
+  EXPECT_THAT(with_branch("Equal", "Identity"), IsOk());
+  EXPECT_THAT(with_branch("Equal", "Neg"), IsError(StatusCode::kUnimplemented, "the branch that it takes computes"));
+  EXPECT_THAT(with_branch("Less", "Identity"),
+              IsError(StatusCode::kUnimplemented, "which branch it takes is not known beforehand"));
+}
+
 }  // namespace
 }  // namespace swizzle
