@@ -160,7 +160,7 @@ TEST(Reference, HeadsOfAttentionShareKeysAndValues) {
   }
   problem.input.channels = 8;
   problem.attention().packed = true;
-  EXPECT_EQ(PackedAttention(problem, packed, kSequences), expected);
+  EXPECT_EQ(Attention(problem, {packed, {}, {}}, kSequences), expected);
 }
 
 TEST(Reference, AttentionLeavesMaskedKeysOut) {
