@@ -159,11 +159,10 @@ StatusOr<Tokens> AsTokens(Context& context, const Form& form) {
   if (const auto* mixture = std::get_if<Mixture>(&form)) return RotatedOf(context, *mixture);
   if (const auto* numbers = std::get_if<PositionNumbers>(&form)) return EmbeddedOf(context, *numbers);
   if (const auto* masked = std::get_if<MaskedTokens>(&form); masked != nullptr && !masked->summed) {
-    const Status read = context.facts().ReadMaskedTokens(context.out().graph(), masked->mask);
-    if (!read.ok()) return context.Refuse(read.message());
+    SWIZZLE_RETURN_IF_ERROR(context.facts().ReadMaskedTokens(context.out().graph(), masked->mask));
     return Tokens{masked->value, {}, masked->view};
   }
-  return context.Refuse("it takes what is no activation");
+  return Unimplemented("it is no activation");  // outputs are asked for, too, where there may be no node
 }
 
 StatusOr<Tokens> Materialised(Context& context, const Tokens& tokens) {

@@ -325,5 +325,11 @@ TEST(RecogniseSequencesTest, SurvivesFlippedBits) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(RecogniseSequencesTest, AGraphWithoutNodesIsNone) {
+  OnnxBuilder builder;
+  builder.Int64Input("ids", {-1, 3}).Output("ids");
+  EXPECT_THAT(Recognised(builder), IsError(StatusCode::kUnimplemented, "graph output 'ids': it is no activation"));
+}
+
 }  // namespace
 }  // namespace swizzle
