@@ -16,8 +16,7 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kOpset = 13;
-constexpr int64_t kIrVersion = 8;
+constexpr int64_t kOpset = 13, kIrVersion = 8;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Names = std::vector<std::string>;
