@@ -45,20 +45,12 @@ Result ReadParts(const Fields& fields, int depth) {
   return MakeDecoderSequence(std::move(sequence));
 }
 
-template <OwnedDecoder (*make)()>
-Result ReadPlain(const Fields&, int) {
-  return make();
-}
-
-struct Row {
-  std::string_view type;
-  Result (*read)(const Fields&, int depth);
-};
+using Row = PartRow<OwnedDecoder>;
 constexpr Row kRows[] = {
     {"BPEDecoder", ReadBytePairs},
-    {"ByteFallback", ReadPlain<MakeByteFallbackDecoder>},
-    {"ByteLevel", ReadPlain<MakeByteLevelDecoder>},
-    {"Fuse", ReadPlain<MakeFuseDecoder>},
+    {"ByteFallback", ReadPlain<OwnedDecoder, MakeByteFallbackDecoder>},
+    {"ByteLevel", ReadPlain<OwnedDecoder, MakeByteLevelDecoder>},
+    {"Fuse", ReadPlain<OwnedDecoder, MakeFuseDecoder>},
     {"Metaspace", ReadMetaspace},
     {"Replace", ReadReplace},
     {"Sequence", ReadParts},

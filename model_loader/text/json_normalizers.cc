@@ -50,30 +50,22 @@ Result ReadForm(const Fields&, int) {
   return MakeNormalForm(form);
 }
 
-template <OwnedNormalizer (*make)()>
-Result ReadPlain(const Fields&, int) {
-  return make();
-}
-
-struct Row {
-  std::string_view type;
-  Result (*read)(const Fields&, int depth);
-};
+using Row = PartRow<OwnedNormalizer>;
 constexpr Row kRows[] = {
     {"BertNormalizer", ReadBert},
-    {"ByteLevel", ReadPlain<MakeByteNormalizer>},
-    {"Lowercase", ReadPlain<MakeLowercase>},
+    {"ByteLevel", ReadPlain<OwnedNormalizer, MakeByteNormalizer>},
+    {"Lowercase", ReadPlain<OwnedNormalizer, MakeLowercase>},
     {"NFC", ReadForm<NormalForm::kNfc>},
     {"NFD", ReadForm<NormalForm::kNfd>},
     {"NFKC", ReadForm<NormalForm::kNfkc>},
     {"NFKD", ReadForm<NormalForm::kNfkd>},
-    {"Nmt", ReadPlain<MakeNmt>},
+    {"Nmt", ReadPlain<OwnedNormalizer, MakeNmt>},
     {"Precompiled", ReadPrecompiled},
     {"Prepend", ReadPrepend},
     {"Replace", ReadReplace},
     {"Sequence", ReadParts},
     {"Strip", ReadStrip},
-    {"StripAccents", ReadPlain<MakeStripAccents>},
+    {"StripAccents", ReadPlain<OwnedNormalizer, MakeStripAccents>},
 };
 
 }  // namespace

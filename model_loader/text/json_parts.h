@@ -58,6 +58,19 @@ StatusOr<const Row*> FindRow(const nlohmann::json& json, const Row (&rows)[count
   return Unimplemented("its ", section, " has the type ", Shown(type), "; supported are ", known);
 }
 
+// A type that a section may have, and what reads its fields, which may hold parts `depth` + 1 deep.
+template <typename Owned>
+struct PartRow {
+  std::string_view type;
+  StatusOr<Owned> (*read)(const Fields&, int depth);
+};
+
+// Reads a type that has no fields.
+template <typename Owned, Owned (*make)()>
+StatusOr<Owned> ReadPlain(const Fields&, int) {
+  return make();
+}
+
 // What is read of every element of a sequence.
 template <typename Part, typename Read>
 StatusOr<std::vector<Part>> ReadSequence(const Fields& fields, const char* name, int depth, Read&& read) {

@@ -66,17 +66,9 @@ Result ReadParts(const Fields& fields, int depth) {
   return MakePreTokenizerSequence(std::move(sequence));
 }
 
-template <OwnedPreTokenizer (*make)()>
-Result ReadPlain(const Fields&, int) {
-  return make();
-}
-
-struct Row {
-  std::string_view type;
-  Result (*read)(const Fields&, int depth);
-};
+using Row = PartRow<OwnedPreTokenizer>;
 constexpr Row kRows[] = {
-    {"BertPreTokenizer", ReadPlain<MakeBertPreTokenizer>},
+    {"BertPreTokenizer", ReadPlain<OwnedPreTokenizer, MakeBertPreTokenizer>},
     {"ByteLevel", ReadByteLevel},
     {"CharDelimiterSplit", ReadCharDelimiterSplit},
     {"Digits", ReadDigits},
@@ -84,8 +76,8 @@ constexpr Row kRows[] = {
     {"Punctuation", ReadPunctuation},
     {"Sequence", ReadParts},
     {"Split", ReadSplit},
-    {"Whitespace", ReadPlain<MakeWhitespace>},
-    {"WhitespaceSplit", ReadPlain<MakeWhitespaceSplit>},
+    {"Whitespace", ReadPlain<OwnedPreTokenizer, MakeWhitespace>},
+    {"WhitespaceSplit", ReadPlain<OwnedPreTokenizer, MakeWhitespaceSplit>},
 };
 
 }  // namespace
