@@ -52,8 +52,8 @@ inline float BiasInLog2(float bias) {
 // What heads attend to by a valid weight of kBiasedAttention.
 DistanceRange DistancesAttended(const DenseMatrix& biases, const Attention& attention);
 
-// Of a kBiasedAttention in windows, whose weight has columns for all windows alike, or for each one behind the other:
-// those that differ, in the order of their first window. A layer without windows has one. Plain value.
+// The biases of windows that differ, in the order of their first window: the weight of a kBiasedAttention in windows
+// has columns for all windows alike, or for each one behind the other. A layer without windows has one. Plain value.
 struct WindowBiases {
   std::vector<int32_t> of_window;      // [windows]: which of `first_columns` is a window's
   std::vector<int64_t> first_columns;  // in the weight's rows, of PairPlacesOf(attention).count()

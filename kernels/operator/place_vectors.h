@@ -25,7 +25,7 @@ class DistancePlaces {
   // Distances up to least() have the first place, those from greatest() on the last.
   int64_t least() const { return least_; }
   int64_t greatest() const { return least_ + static_cast<int64_t>(places_.size()) - 1; }
-  // Of the distances from least() to greatest().
+  // The places of all distances from least() to greatest().
   const std::vector<int32_t>& all() const { return places_; }
 
  private:

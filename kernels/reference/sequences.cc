@@ -122,7 +122,7 @@ int64_t SequenceOf(const Sequences& sequences, int64_t token) {
   return sequence;
 }
 
-// Of operands that lie side by side.
+// The attention of operands that lie side by side.
 Result PackedAttention(const Problem& problem, const Values& input, const Sequences& sequences, const Weight* weight) {
   const int64_t all = problem.input.channels, queries = QueryChannels(problem);
   const int64_t until_keys = queries + KeyChannels(problem);

@@ -1,8 +1,8 @@
 // What places add to the scores of a block of queries and a block of keys (operator/place_vectors.h). Compiled per
 // target, into what runs attention.
 //
-// Of queries the products with all places between the two blocks are computed once, of each few keys those with the
-// places that the queries have for them; both are then gathered by the place of each pair.
+// A block's queries are multiplied once with all places between the two blocks, and each few keys with the places that
+// the queries have for them; both products are then gathered by the place of each pair.
 #if defined(SWIZZLE_KERNELS_CPU_TOKENS_PLACE_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SWIZZLE_KERNELS_CPU_TOKENS_PLACE_PRODUCTS_INL_H_
 #undef SWIZZLE_KERNELS_CPU_TOKENS_PLACE_PRODUCTS_INL_H_

@@ -26,7 +26,7 @@ struct PairBiases {
   const int32_t* of_window = nullptr;      // [windows]: which of the biases in `data` are a window's; null: the first
   int windows = 1, window = 1, heads = 1;  // a window is of `window` tokens
 
-  // Those of the window that begins with the batch's token `begin`.
+  // The biases of the window that begins with the batch's token `begin`.
   __device__ PairBiases At(int begin) const {
     PairBiases of = *this;
     if (of_window != nullptr) of.data += int64_t{of_window[begin / window % windows]} * heads * (last + 1);

@@ -12,9 +12,9 @@
 namespace swizzle::cuda {
 namespace {
 
-// Of the products of queries and of keys, but for one head's, which may be more. On an H200 DeBERTa-base in FP16 took
-// 2.42, 2.07 and 1.86 ms at batch 16 with 24, 64 and 256 MiB, and 5.48, 3.60 and 3.33 at batch 32: few heads leave much
-// of the device without work.
+// Products of queries and of keys take this many bytes at most, but for one head's, which may take more. On an H200
+// DeBERTa-base in FP16 took 2.42, 2.07 and 1.86 ms at batch 16 with 24, 64 and 256 MiB, and 5.48, 3.60 and 3.33 at
+// batch 32: few heads leave much of the device without work.
 constexpr int64_t kMostProductBytes = int64_t{128} << 20;
 
 int64_t HeadBytes(const Problem& problem) {
