@@ -21,6 +21,7 @@ EDITED = {
 NAMED = {
     'kernels/backend/backend.cc': 'dense kernels take every format',
     'kernels/cuda/kernel_table.cc': "the rows of the GPU's kernels",
+    'kernels/cuda/attention/attention_rows.h': 'those of attention',
     'kernels/cuda/int8/byte_rows.h': 'those of bytes',
     'kernels/cuda/conv/shfl_bw/norm_rows.h': 'those of products with the norm behind them',
     'kernels/cuda/conv/parts/part_rows.h': 'those of products of halves',
