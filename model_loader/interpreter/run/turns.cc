@@ -139,6 +139,8 @@ std::shared_ptr<const Program> Program::Divided(Division division) const {
   std::set<int> needed;
   for (const GraphOutput& output : graph_.outputs) needed.insert(output.value);
   for (const Turn& turn : divided->turns_) {
+    // What a part reads may be known of sizes that the model fixes.
+    if (turn.part != nullptr) needed.insert(turn.part->inputs.begin(), turn.part->inputs.end());
     if (turn.part != nullptr && turn.part->takes_all) continue;
     for (const int node : turn.nodes) {
       const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(node)].inputs;
