@@ -7,7 +7,7 @@ import numpy
 import onnx
 import pytest
 
-from conformance_test import expected_outputs, run_model
+from conformance_test import expected_outputs, run_model, saturates
 from conftest import ROOT, program
 from regions_test import compare, regions_of
 
@@ -116,6 +116,7 @@ def test_pruned_runs_elsewhere(name, tmp_path):
     compare(actual, expected_outputs(tmp_path / 'pruned.onnx', inputs), mask_of(name, inputs))
 
 
+@pytest.mark.skipif(saturates(), reason="ONNX Runtime's sums of bytes saturate on this processor, which has no VNNI")
 @pytest.mark.parametrize('name', ENCODERS)
 def test_quantised_runs_elsewhere(name, tmp_path):
     """So it does what quantize writes of encoders, which keep their opset."""

@@ -47,9 +47,8 @@ def write(name, folder, activations, weights, per_channel):
     model = folded(make_models.build(name, quantised_test.OPSET), folder)
     parity_test.prune(model, 0.9)
     inputs = conformance_test.draw_inputs(model)
-    # Weights of 7 bits: ONNX Runtime's sums of more saturate on processors without VNNI.
     file = quantised_test.quantise(model, folder, inputs, QuantFormat.QOperator, activations, weights, per_channel,
-                                   reduce_range='avx512_vnni' not in FLAGS and 'avx_vnni' not in FLAGS)
+                                   reduce_range=conformance_test.saturates())
     return file, inputs
 
 

@@ -102,6 +102,8 @@ def test_operator(op, dtype, tmp_path):
     is_linear = op == 'DynamicQuantizeMatMul'
     assert ('interpreter' in said) != is_linear, 'which is a linear layer that rounds each row by itself'
     assert actual['y'].dtype == expected.dtype and actual['y'].shape == expected.shape
+    if conformance_test.saturates() and op in ('DynamicQuantizeMatMul', 'MatMulIntegerToFloat') and dtype == INT8:
+        pytest.skip("ONNX Runtime's sums of bytes saturate on this processor, which has no VNNI")
     steps = numpy.abs(actual['y'].astype(numpy.float64) - expected)
     if expected.dtype == numpy.float32:
         assert steps.max() < (1e-2 if is_linear else 1e-5) * numpy.abs(expected).max()

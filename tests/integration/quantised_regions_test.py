@@ -17,8 +17,9 @@ import regions_test
 import vision_architectures  # noqa: F401, adds to make_architectures.SMALL
 from conftest import program
 
-LEAST_DECIBELS = 30  # of outputs, signal over what differs from ONNX Runtime's on the same file
-LEAST_TO_REAL = 25   # and from those in FP32
+# Of outputs, signal over what differs from ONNX Runtime's on the same file.
+LEAST_DECIBELS = 20 if conformance_test.saturates() else 30
+LEAST_TO_REAL = 25  # and from those in FP32
 
 
 def drawn(name):

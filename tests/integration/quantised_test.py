@@ -2,7 +2,6 @@
 ONNX Runtime's outputs but for the rounding of a step here and there."""
 
 import json
-import pathlib
 import subprocess
 
 import numpy
@@ -17,8 +16,8 @@ import parity_test
 from conftest import program
 
 OPSET = 17
-# Of the output, by which deep networks may differ. Where ONNX Runtime has no VNNI, its products of bytes saturate.
-STEPS = 1 if 'vnni' in pathlib.Path('/proc/cpuinfo').read_text() else 6
+# Of the output, by which deep networks may differ.
+STEPS = 6 if conformance_test.saturates() else 1
 NETWORKS = ('mobilenet_v1', 'resnet18', 'resnet50_v1_5', 'mobilenet_v2')
 
 
@@ -168,7 +167,7 @@ def test_pad(form, activations, tmp_path):
     inputs = conformance_test.draw_inputs(model)
     file = quantise(model, tmp_path, inputs, form, activations)
     assert 'Pad' in {node.op_type for node in onnx.load(file).graph.node}
-    check(file, inputs, tmp_path, 1)
+    check(file, inputs, tmp_path, STEPS)
     assert not [layer['op'] for layer in report_of(file)['layers'] if layer['op'] == 'DepthwiseConv']
 
 
