@@ -36,6 +36,24 @@ std::optional<Elements> ElementsOf(Context& context, int constant) {
   return static_cast<int64_t>(tensor.bytes.size()) == bytes ? Elements::FromTensor(tensor) : std::nullopt;
 }
 
+// The numbers of a constant, or of what was computed of some and is listed; nothing where there are none.
+std::optional<std::vector<double>> NumbersOf(Context& context, const Known& known, int64_t count) {
+  std::vector<double> numbers;
+  if (known.constant != kNoValue) {
+    const auto elements = ElementsOf(context, known.constant);
+    if (!elements) return std::nullopt;
+    for (const Scalar& scalar : elements->scalars) {
+      numbers.push_back(IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole));
+    }
+  } else {
+    for (const Number& number : known.numbers) {
+      if (!IsFloating(known.dtype) && !number.whole.IsNumber()) return std::nullopt;
+      numbers.push_back(IsFloating(known.dtype) ? number.real : static_cast<double>(number.whole.factor));
+    }
+  }
+  return static_cast<int64_t>(numbers.size()) == count ? std::optional(std::move(numbers)) : std::nullopt;
+}
+
 // Whether its leading dimensions go through the heads in their order, one or as many as scores have.
 bool HasHeadsInOrder(const Distances& distances, int64_t heads) {
   const std::vector<int64_t> order = ChannelsOf(LeadingAxes(distances.view), 0);
@@ -293,20 +311,20 @@ StatusOr<Form> TriangleOfDistances(Context& context, int64_t diagonal, bool uppe
 
 std::optional<Distances> DistancesOfTable(Context& context, const Known& known) {
   const auto shape = AsShape(known.shape);
-  if (!shape || shape->size() < 2 || known.constant == kNoValue) return std::nullopt;
+  if (!shape || shape->size() < 2) return std::nullopt;
   const size_t rank = shape->size();
   const int64_t length = shape->back();
+  if (known.constant == kNoValue && length != context.FixedLength()) return std::nullopt;
   const auto elements_of = ElementCount(*shape);
   if (length != (*shape)[rank - 2] || length < 2 || length > kNearDistance || !elements_of.ok()) return std::nullopt;
   const int64_t heads = *elements_of / (length * length);
   if (*elements_of > kMostNumbers || heads < 1 || heads > kMostHeads ||
       (heads > 1 && (rank < 3 || (*shape)[rank - 3] != heads)))
     return std::nullopt;
-  const auto table = ElementsOf(context, known.constant);
+  const auto table = NumbersOf(context, known, *elements_of);
   if (!table) return std::nullopt;
   const auto number = [&](int64_t head, int64_t query, int64_t key) {
-    const Scalar& scalar = table->scalars[static_cast<size_t>((head * length + query) * length + key)];
-    return IsFloating(known.dtype) ? scalar.real : static_cast<double>(scalar.whole);
+    return (*table)[static_cast<size_t>((head * length + query) * length + key)];
   };
   if (!GoByDistance(heads, length, number)) return std::nullopt;
   auto numbers = std::make_shared<DistanceNumbers>();

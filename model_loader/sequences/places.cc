@@ -6,6 +6,7 @@
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
+#include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/scores.h"
 
@@ -145,6 +146,9 @@ StatusOr<Form> PlaceProductsOf(Context& context, double alpha) {
 
 StatusOr<Form> TakePlaces(Context& context) {
   PlaceProducts products = *context.InputAs<PlaceProducts>(0);
+  if (const auto* listed = context.InputAs<Known>(1)) {
+    if (auto distances = DistancesOfTable(context, *listed)) context.ReplaceInput(1, *std::move(distances));
+  }
   const auto* indices = context.InputAs<Distances>(1);
   const size_t rank = products.view.rank();
   SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(context.node(), "axis", 0));

@@ -34,10 +34,10 @@ std::vector<float> Vectors(bool of_keys) {  // [heads, kSize, kPlaces]
 
 // Ids [batch, length], queries "q" and values [batch, heads, length, size], keys "k" likewise and, transposed, in the
 // scores "s", the indices "places" [1, 1, length, length] of which query and key are as far apart as `distance` says.
-OnnxBuilder Before(const std::string& distance = "Sub", const std::string& rows = "i",
-                   const std::string& columns = "j") {
+OnnxBuilder Before(const std::string& distance = "Sub", const std::string& rows = "i", const std::string& columns = "j",
+                   int64_t length = -1) {
   OnnxBuilder builder;
-  builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 4}).Node("Gather", {"words", "ids"}, {"x"});
+  builder.Int64Input("ids", {-1, length}).Counting("words", {5, 4}).Node("Gather", {"words", "ids"}, {"x"});
   builder.Counting("wq", {4, 4}).Counting("wk", {4, 4}).Int64s("heads", {4}, {0, 0, kHeads, kSize});
   for (const std::string name : {"q", "k"}) {
     builder.Node("MatMul", {"x", "w" + name}, {name + ".m"}).Node("Reshape", {name + ".m", "heads"}, {name + ".h"});
@@ -118,6 +118,17 @@ TEST(PlacesTest, ProductsOfOneOfThem) {
   OnnxBuilder of_keys = Before();
   Placed(of_keys, "k", "of.k", "b").Node("Add", {"s", "b"}, {"t"});
   ExpectPlaces(Attend(of_keys, "t"), {.of_queries = 0});
+}
+
+// All numbers of a fixed length are listed, so that its indices are no distances at first.
+TEST(PlacesTest, IndicesOfAFixedLength) {
+  OnnxBuilder builder = Before("Sub", "i", "j", /*length=*/12);
+  Placed(builder, "q", "of.q", "a");
+  Placed(builder, "k", "of.k", "b").Node("Add", {"a", "b"}, {"sum"}).Node("Add", {"s", "sum"}, {"t"});
+  ExpectPlaces(Attend(builder, "t"), {});
+  OnnxBuilder by_sum = Before("Add", "i", "j", /*length=*/12);
+  Placed(by_sum, "q", "of.q", "a").Node("Add", {"s", "a"}, {"t"});
+  EXPECT_THAT(Lowered(Attend(by_sum, "t")), IsError(StatusCode::kUnimplemented, "not supported"));
 }
 
 // Each product may be scaled by itself, and all together.
