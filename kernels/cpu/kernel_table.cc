@@ -38,6 +38,7 @@
 #include "kernels/cpu/tokens/embedding.h"
 #include "kernels/cpu/tokens/layer_norm.h"
 #include "kernels/cpu/tokens/permute_tokens.h"
+#include "kernels/cpu/tokens/plane_tokens.h"
 #include "kernels/cpu/tokens/rotary.h"
 #include "kernels/cpu/tokens/sparse_attention.h"
 #include "kernels/cpu/tokens/token_reduction.h"
@@ -112,6 +113,7 @@ constexpr Kernel kDisentangledAttention = {
     .accepts = AcceptsAll, .prepare = PrepareAttentionPlaces, .workspace_bytes = AttentionWorkspaceBytes};
 constexpr Kernel kRotary = {.accepts = AcceptsAll, .prepare = PrepareRotary};
 constexpr Kernel kPermuteTokens = {.accepts = AcceptsAll, .prepare = PreparePermuteTokens};
+constexpr Kernel kPlaneTokens = {.accepts = AcceptsAll, .prepare = PreparePlaneTokens};
 
 // A kernel whose forms are the same for every plane.
 constexpr Kernel OfAnyPlane(decltype(Kernel::accepts) accepts, decltype(Kernel::prepare) prepare,
@@ -316,6 +318,8 @@ constexpr auto kRows = Join(
     RowsInLayout<"permute_tokens", "_dense", kNchw>(Op::kPermuteTokens, Format::kDense, kPermuteTokens, &PermuteTokens),
     RowsInLayout<"permute_tokens", "_dense", kPanels>(Op::kPermuteTokens, Format::kDense, kPermuteTokens,
                                                       &PermuteTokens),
+    RowsInLayout<"plane_tokens", "_dense", kNchw>(Op::kPlaneTokens, Format::kDense, kPlaneTokens, &PlaneTokens),
+    RowsInLayout<"plane_tokens", "_dense", kPanels>(Op::kPlaneTokens, Format::kDense, kPlaneTokens, &PlaneTokens),
     PlainRows<"select_token", kNchw, kPanels>(Op::kSelectToken, {.accepts = AcceptsAll}, &SelectToken),
     PlainRows<"mean_tokens", kNchw, kPanels>(Op::kMeanTokens, {.accepts = AcceptsAll}, SWIZZLE_PER_TARGET(MeanTokens)),
 

@@ -25,6 +25,7 @@
 #include "kernels/cuda/tokens/embedding.h"
 #include "kernels/cuda/tokens/layer_norm.h"
 #include "kernels/cuda/tokens/permute_tokens.h"
+#include "kernels/cuda/tokens/plane_tokens.h"
 #include "kernels/cuda/tokens/rotary.h"
 #include "kernels/cuda/tokens/token_reduction.h"
 #include "kernels/cuda/window/depthwise.h"
@@ -201,6 +202,9 @@ constexpr Kernel kByteAttention = {.accepts = AcceptsByteAttention,
                                    .prepare = PrepareByteAttention,
                                    .workspace_bytes = ByteAttentionRowWorkspaceBytes,
                                    .holds = HoldsSharedKeys};
+template <Layout kLayout>
+constexpr Kernel kPlaneTokens = {.accepts = AcceptsPlaneTokens, .prepare = PreparePlaneTokens<kLayout>};
+constexpr auto kTokensOfPlanes = []<Layout kLayout, DType kType>() { return &PlaneTokens<kLayout, kType>; };
 constexpr auto kPermute = []<Layout kLayout, DType kType>() { return &PermuteTokens<kLayout, kType>; };
 constexpr auto kFilter = []<Layout kLayout, DType kType>() { return &Depthwise<kLayout, kType>; };
 
@@ -394,6 +398,10 @@ constexpr auto kRows = Join(
     LayoutRows<"rotary", "_dense">(Op::kRotary, Format::kDense, {.accepts = AcceptsRotary, .prepare = PrepareRotary},
                                    []<Layout kLayout, DType kType>() { return &Rotary<kLayout, kType>; }),
     LayoutRows<"permute_tokens", "_dense">(Op::kPermuteTokens, Format::kDense, kPermuteTokens, kPermute),
+    RowsInLayout<"plane_tokens", "_dense", kGpuRows>(Op::kPlaneTokens, Format::kDense, kPlaneTokens<kGpuRows>,
+                                                     kTokensOfPlanes),
+    RowsInLayout<"plane_tokens", "_dense", kNhwc>(Op::kPlaneTokens, Format::kDense, kPlaneTokens<kNhwc>,
+                                                  kTokensOfPlanes),
     PlainRows<"select_token">(Op::kSelectToken, {.accepts = AcceptsAll},
                               []<Layout kLayout, DType kType>() { return &SelectToken<kLayout, kType>; }),
     PlainRows<"mean_tokens">(Op::kMeanTokens, {.accepts = AcceptsAll},

@@ -19,7 +19,8 @@ namespace swizzle {
 // which some may be -infinity (operator/pair_biases.h), always dense; no bias. In windows, whose biases may differ, the
 // biases of one window come behind those of another. kDisentangledAttention: matrix [2 * channels + 1, places], always
 // dense; no bias (operator/place_vectors.h). kRotary: matrix [positions, 2 * pairs], always dense; no bias.
-// kPermuteTokens: matrix [length, 1] of places, always dense; no bias.
+// kPermuteTokens: matrix [length, 1] of places, always dense; no bias. kPlaneTokens: matrix [length, channels], always
+// dense; no bias.
 struct Weight {
   WeightMatrix matrix;
   std::vector<float> bias;  // [M], or empty

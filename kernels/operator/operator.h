@@ -43,6 +43,7 @@ enum class Op : uint8_t {
   kDisentangledAttention,  // kAttention whose scores have products with vectors of W, see operator/place_vectors.h
   kRotary,         // y = x with pairs of each head's channels turned by W's row of the token's position, see Rotation
   kPermuteTokens,  // y[t] = x[W[t]] within each sequence, t being a place in it; W is [length, 1], of whole numbers
+  kPlaneTokens,    // y[t] = W[t] + x[t - W.rows + plane], where there is one, t being a place in its row's sequence
 
   kConvertLayout,  // same extent, Problem::from -> Problem::to; the last, which the table's check goes by
 };
@@ -61,8 +62,9 @@ struct OpTraits {
     kKeepsChannels = 1 << 5,  // it has as many channels as its input, whatever becomes of the plane
     kOfSequences = 1 << 6,    // it knows of sequences: all its values are matrices
     kReducesTokens = 1 << 7,  // it takes values per token and makes one per row
-    kOnlyRenames = 1 << 8,    // no kernel solves it: plans give its output its input's place
-    kOfPlansOnly = 1 << 9,    // plans put it between layers: no network has it
+    kMakesTokens = 1 << 8,    // it takes values per row and makes one per token
+    kOnlyRenames = 1 << 9,    // no kernel solves it: plans give its output its input's place
+    kOfPlansOnly = 1 << 10,   // plans put it between layers: no network has it
   };
 
   Op op;
@@ -109,6 +111,7 @@ inline constexpr auto kOpTraits = [] {
                kOfSequences},
       OpTraits{Op::kRotary, "Rotary", 1, WeightRule::kDense, kIndexOf<Rotation>, kOfSequences | kWorksInPlace},
       OpTraits{Op::kPermuteTokens, "PermuteTokens", 1, WeightRule::kDense, kNothing, kOfSequences},
+      OpTraits{Op::kPlaneTokens, "PlaneTokens", 1, WeightRule::kDense, kNothing, kMakesTokens},
       OpTraits{Op::kConvertLayout, "ConvertLayout", 1, WeightRule::kNone, kNothing, kOfPlansOnly},
   };
 }();
@@ -141,7 +144,7 @@ constexpr bool IsOfSequences(Op op) { return TraitsOf(op).Has(OpTraits::kOfSeque
 constexpr bool IsPrunable(Op op) { return TraitsOf(op).Has(OpTraits::kPrunable); }
 // Whether a token reads one row of its weight, whatever the others hold.
 constexpr bool ReadsRowsOfTokens(Op op) {
-  return op == Op::kEmbedding || op == Op::kRotary || op == Op::kPermuteTokens;
+  return op == Op::kEmbedding || op == Op::kRotary || op == Op::kPermuteTokens || op == Op::kPlaneTokens;
 }
 constexpr bool HasWeight(Op op) { return TraitsOf(op).weight != WeightRule::kNone; }
 

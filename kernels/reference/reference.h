@@ -42,12 +42,12 @@ Result Softmax(const Problem& problem, const Values& input);
 // Ops of token sequences; activations are [tokens, channels], or [sequences, channels]. Ids are INT32 in place of
 // floats.
 Result Embedding(const Problem& problem, const Weight& weight, const Values& ids, const Sequences& sequences);
-Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input);
-// Normalises the sum of a linear layer's results and a residual; conv/shfl_bw/conv_shfl_bw_norm.h says what `weight`
-// holds.
-Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual);
+// With a residual it normalises the sum of that and a linear layer's results; conv/shfl_bw/conv_shfl_bw_norm.h says
+// what `weight` holds then.
+Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input, const Values& residual = {});
 Result Rotary(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences);
 Result PermuteTokens(const Problem& problem, const Weight& weight, const Values& input, const Sequences& sequences);
+Result PlaneTokens(const Problem& problem, const Weight& weight, const Values& input);
 Result SelectToken(const Problem& problem, const Values& input, const Sequences& sequences);
 Result MeanTokens(const Problem& problem, const Values& input, const Sequences& sequences);
 

@@ -51,12 +51,6 @@ Result Normalise(const Problem& problem, const Input& input, std::span<const flo
   return result;
 }
 
-}  // namespace
-
-Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input) {
-  return Normalise(problem, input, weight.ToDense().values, weight.bias);
-}
-
 Result NormOfProduct(const Problem& problem, const Weight& weight, const Values& input, const Values& residual) {
   const DenseMatrix matrix = weight.ToDense();
   const std::span<const float> ends(weight.bias);
@@ -71,6 +65,13 @@ Result NormOfProduct(const Problem& problem, const Weight& weight, const Values&
     }
   }
   return Normalise(problem, sums, ends.subspan(matrix.rows, matrix.rows), ends.subspan(2 * matrix.rows));
+}
+
+}  // namespace
+
+Result LayerNorm(const Problem& problem, const Weight& weight, const Values& input, const Values& residual) {
+  if (problem.epilogue.residual) return NormOfProduct(problem, weight, input, residual);
+  return Normalise(problem, input, weight.ToDense().values, weight.bias);
 }
 
 namespace {
@@ -194,6 +195,21 @@ Result PermuteTokens(const Problem& problem, const Weight& weight, const Values&
     const int64_t position = sequences.positions[token];
     const int64_t from = token - position + static_cast<int64_t>(places.values[position]);
     result.insert(result.end(), input.begin() + from * channels, input.begin() + (from + 1) * channels);
+  }
+  return result;
+}
+
+Result PlaneTokens(const Problem& problem, const Weight& weight, const Values& input) {
+  const DenseMatrix vectors = weight.ToDense();
+  const int64_t length = vectors.rows, channels = vectors.cols, plane = problem.input.plane();
+  const int64_t before = length - plane;
+  Result result;
+  for (int64_t token = 0; token < problem.output.batch; ++token) {
+    const int64_t row = token / length, place = token % length;
+    for (int64_t c = 0; c < channels; ++c) {
+      const double position = place < before ? 0.0 : input[(row * channels + c) * plane + place - before];
+      result.push_back(position + vectors.values[place * channels + c]);
+    }
   }
   return result;
 }

@@ -4,10 +4,15 @@
 
 namespace swizzle::reference {
 
+namespace {
+
+const Values kNone;
+
+}  // namespace
+
 Result Solve(const Problem& problem, const Weight* weight, const std::vector<Values>& inputs,
              const Sequences* sequences) {
-  const Values none;
-  const auto at = [&](size_t i) -> const Values& { return i < inputs.size() ? inputs[i] : none; };
+  const auto at = [&](size_t i) -> const Values& { return i < inputs.size() ? inputs[i] : kNone; };
   const Values &input = at(0), &second = at(1), &third = at(2);
   switch (problem.op) {
     case Op::kConv:
@@ -46,8 +51,7 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
     case Op::kEmbedding:
       return Embedding(problem, *weight, input, *sequences);
     case Op::kLayerNorm:
-      if (problem.epilogue.residual) return NormOfProduct(problem, *weight, input, second);
-      return LayerNorm(problem, *weight, input);
+      return LayerNorm(problem, *weight, input, second);
     case Op::kSparseAttention:
       return SparseAttention(problem, *weight->matrix.As<AttentionPattern>(), {input, second, third});
     case Op::kAttention:
@@ -58,6 +62,8 @@ Result Solve(const Problem& problem, const Weight* weight, const std::vector<Val
       return Rotary(problem, *weight, input, *sequences);
     case Op::kPermuteTokens:
       return PermuteTokens(problem, *weight, input, *sequences);
+    case Op::kPlaneTokens:
+      return PlaneTokens(problem, *weight, input);
     case Op::kSelectToken:
       return SelectToken(problem, input, *sequences);
     case Op::kMeanTokens:

@@ -128,17 +128,19 @@ class ValueCheck {
   // Which of the layer's values are per token, and which hold ids.
   Status CheckBatches() const {
     const bool embeds = layer_.op == Op::kEmbedding, reduces = traits_.Has(OpTraits::kReducesTokens);
+    const bool makes_tokens = traits_.Has(OpTraits::kMakesTokens);
     for (int input : layer_.inputs) {
       const NetworkValue& value = network_.values[input];
       if (value.ids != embeds) return InvalidArgument("only embeddings read ids, and nothing else");
-      const bool per_token = reduces || out_.per_token;
+      const bool per_token = reduces || (out_.per_token && !makes_tokens);
       if (value.per_token != per_token) {
         return InvalidArgument("it reads value ", input, ", which is ", per_token ? "not " : "", "per token");
       }
     }
     if (out_.ids) return InvalidArgument("it cannot make ids");
     if (reduces && out_.per_token) return InvalidArgument("it makes a value per token");
-    if ((embeds || IsAttention(layer_.op)) && !out_.per_token) return InvalidArgument("it makes no tokens");
+    if ((embeds || makes_tokens || IsAttention(layer_.op)) && !out_.per_token)
+      return InvalidArgument("it makes no tokens");
     return {};
   }
 
@@ -257,8 +259,20 @@ class ValueCheck {
     return SameExtent(Input(0), out_) ? Status() : ExtentError("differs from", Input(0), out_);
   }
 
+  // Every row of the batch is a sequence, which ends with its plane.
+  Status CheckPlaneTokens() const {
+    const NetworkValue& in = Input(0);
+    if (in.channels != out_.channels) return ExtentError("has other channels than", in, out_);
+    const int64_t plane = in.height * in.width, length = network_.sequences->length;
+    if (network_.sequences->mask != -1) return InvalidArgument("it makes tokens of planes, which go with no mask");
+    if (plane <= length) return {};
+    return InvalidArgument("its plane has ", plane, " positions; sequences have ",
+                           length == 0 ? "any length" : Concat(length));
+  }
+
   Status CheckExtents() const {
     const NetworkValue& in = Input(0);
+    if (layer_.op == Op::kPlaneTokens) return CheckPlaneTokens();
     if (layer_.op == Op::kReshape) {
       if (in.elements() != out_.elements()) return ExtentError("has other elements than", in, out_);
     } else if (layer_.op == Op::kTranspose) {
@@ -332,6 +346,8 @@ std::pair<int64_t, int64_t> WeightShape(const Network& network, const Layer& lay
       return {2 * network.values[layer.inputs[0]].channels + 1, layer.attention().places};
     case Op::kPermuteTokens:
       return {network.sequences ? network.sequences->length : 0, 1};
+    case Op::kPlaneTokens:
+      return {network.sequences->length, rows};
     case Op::kConv:
       return {rows, network.values[layer.inputs[0]].channels * layer.window().taps()};
     case Op::kAdd:

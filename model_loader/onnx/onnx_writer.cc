@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numbers>
 #include <string>
 #include <string_view>
@@ -233,6 +232,7 @@ class Writer {
       case Op::kDisentangledAttention:
       case Op::kRotary:
       case Op::kPermuteTokens:
+      case Op::kPlaneTokens:
       case Op::kConvertLayout:
         break;
     }

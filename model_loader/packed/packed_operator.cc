@@ -1,6 +1,7 @@
 #include "model_loader/packed/packed_operator.h"
 
 #include <algorithm>
+#include <array>
 
 namespace swizzle {
 namespace {
@@ -258,73 +259,62 @@ void Unpack(const packed::Layer& layer, Epilogue& epilogue) {
   residual = layer.epilogue().residual();
 }
 
+struct OpKind {
+  Op op;
+  packed::LayerKind kind;
+};
+
+// In the order of the operators, of which plans' own have none.
+constexpr std::array kKinds = {
+    OpKind{Op::kConv, packed::LAYER_KIND_CONV},
+    OpKind{Op::kDepthwiseConv, packed::LAYER_KIND_DEPTHWISE_CONV},
+    OpKind{Op::kAdd, packed::LAYER_KIND_ADD},
+    OpKind{Op::kActivation, packed::LAYER_KIND_ACTIVATION},
+    OpKind{Op::kMaxPool, packed::LAYER_KIND_MAX_POOL},
+    OpKind{Op::kAveragePool, packed::LAYER_KIND_AVERAGE_POOL},
+    OpKind{Op::kSoftmax, packed::LAYER_KIND_SOFTMAX},
+    OpKind{Op::kReshape, packed::LAYER_KIND_RESHAPE},
+    OpKind{Op::kMultiply, packed::LAYER_KIND_MULTIPLY},
+    OpKind{Op::kScale, packed::LAYER_KIND_SCALE},
+    OpKind{Op::kFunction, packed::LAYER_KIND_FUNCTION},
+    OpKind{Op::kTranspose, packed::LAYER_KIND_TRANSPOSE},
+    OpKind{Op::kConcat, packed::LAYER_KIND_CONCAT},
+    OpKind{Op::kSlice, packed::LAYER_KIND_SLICE},
+    OpKind{Op::kResize, packed::LAYER_KIND_RESIZE},
+    OpKind{Op::kDepthToSpace, packed::LAYER_KIND_DEPTH_TO_SPACE},
+    OpKind{Op::kEmbedding, packed::LAYER_KIND_EMBEDDING},
+    OpKind{Op::kLayerNorm, packed::LAYER_KIND_LAYER_NORM},
+    OpKind{Op::kAttention, packed::LAYER_KIND_ATTENTION},
+    OpKind{Op::kSelectToken, packed::LAYER_KIND_SELECT_TOKEN},
+    OpKind{Op::kMeanTokens, packed::LAYER_KIND_MEAN_TOKENS},
+    OpKind{Op::kSparseAttention, packed::LAYER_KIND_SPARSE_ATTENTION},
+    OpKind{Op::kBiasedAttention, packed::LAYER_KIND_BIASED_ATTENTION},
+    OpKind{Op::kDisentangledAttention, packed::LAYER_KIND_DISENTANGLED_ATTENTION},
+    OpKind{Op::kRotary, packed::LAYER_KIND_ROTARY},
+    OpKind{Op::kPermuteTokens, packed::LAYER_KIND_PERMUTE_TOKENS},
+    OpKind{Op::kPlaneTokens, packed::LAYER_KIND_PLANE_TOKENS},
+};
+static_assert(
+    [] {
+      size_t next = 0;
+      for (const OpTraits& traits : kOpTraits) {
+        if (traits.Has(OpTraits::kOfPlansOnly)) continue;
+        if (next == kKinds.size() || kKinds[next++].op != traits.op) return false;
+      }
+      return next == kKinds.size();
+    }(),
+    "one row for each operator of networks");
+
 }  // namespace
 
 packed::LayerKind PackedOp(Op op) {
-  switch (op) {
-    case Op::kConv:
-      return packed::LAYER_KIND_CONV;
-    case Op::kDepthwiseConv:
-      return packed::LAYER_KIND_DEPTHWISE_CONV;
-    case Op::kAdd:
-      return packed::LAYER_KIND_ADD;
-    case Op::kActivation:
-      return packed::LAYER_KIND_ACTIVATION;
-    case Op::kMaxPool:
-      return packed::LAYER_KIND_MAX_POOL;
-    case Op::kAveragePool:
-      return packed::LAYER_KIND_AVERAGE_POOL;
-    case Op::kSoftmax:
-      return packed::LAYER_KIND_SOFTMAX;
-    case Op::kReshape:
-      return packed::LAYER_KIND_RESHAPE;
-    case Op::kMultiply:
-      return packed::LAYER_KIND_MULTIPLY;
-    case Op::kScale:
-      return packed::LAYER_KIND_SCALE;
-    case Op::kFunction:
-      return packed::LAYER_KIND_FUNCTION;
-    case Op::kTranspose:
-      return packed::LAYER_KIND_TRANSPOSE;
-    case Op::kConcat:
-      return packed::LAYER_KIND_CONCAT;
-    case Op::kSlice:
-      return packed::LAYER_KIND_SLICE;
-    case Op::kResize:
-      return packed::LAYER_KIND_RESIZE;
-    case Op::kDepthToSpace:
-      return packed::LAYER_KIND_DEPTH_TO_SPACE;
-    case Op::kEmbedding:
-      return packed::LAYER_KIND_EMBEDDING;
-    case Op::kLayerNorm:
-      return packed::LAYER_KIND_LAYER_NORM;
-    case Op::kAttention:
-      return packed::LAYER_KIND_ATTENTION;
-    case Op::kSelectToken:
-      return packed::LAYER_KIND_SELECT_TOKEN;
-    case Op::kMeanTokens:
-      return packed::LAYER_KIND_MEAN_TOKENS;
-    case Op::kSparseAttention:
-      return packed::LAYER_KIND_SPARSE_ATTENTION;
-    case Op::kBiasedAttention:
-      return packed::LAYER_KIND_BIASED_ATTENTION;
-    case Op::kDisentangledAttention:
-      return packed::LAYER_KIND_DISENTANGLED_ATTENTION;
-    case Op::kRotary:
-      return packed::LAYER_KIND_ROTARY;
-    case Op::kPermuteTokens:
-      return packed::LAYER_KIND_PERMUTE_TOKENS;
-    case Op::kConvertLayout:
-      break;
-  }
-  return packed::LAYER_KIND_UNSPECIFIED;
+  const auto found = std::ranges::find(kKinds, op, &OpKind::op);
+  return found == kKinds.end() ? packed::LAYER_KIND_UNSPECIFIED : found->kind;
 }
 
 std::optional<Op> UnpackedOp(packed::LayerKind kind) {
-  for (const OpTraits& traits : kOpTraits) {
-    if (kind != packed::LAYER_KIND_UNSPECIFIED && PackedOp(traits.op) == kind) return traits.op;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(kKinds, kind, &OpKind::kind);
+  return found == kKinds.end() ? std::nullopt : std::optional(found->op);
 }
 
 void PackOperator(const Operator& layer, packed::Layer& proto) {

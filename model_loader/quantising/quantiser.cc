@@ -51,6 +51,7 @@ bool KeepsNumbers(const Layer& layer) {
     case Op::kDisentangledAttention:
     case Op::kRotary:
     case Op::kPermuteTokens:
+    case Op::kPlaneTokens:
     case Op::kConvertLayout:
       return false;
   }

@@ -32,7 +32,7 @@ struct KernelCase {
   bool two_of_four = false;           // of any four neighbouring columns two are left, drawn
   std::vector<int32_t> lengths = {};  // of the sequences; empty for ops without
   Masked masked = Masked::kNothing;   // by -10000, wholly by -infinity; one key of a sequence is left unless all are
-  int64_t table_rows = 0;             // kEmbedding, kRotary, kPermuteTokens
+  int64_t table_rows = 0;             // kEmbedding, kRotary, kPermuteTokens, kPlaneTokens
   float mean = 0;                     // of the inputs
   AttentionPattern pattern = {};      // kSparseAttention
   PairRule pair_rule = PairRule::kDrawn;  // kBiasedAttention

@@ -283,6 +283,24 @@ std::vector<KernelCase> PermuteTokensCases() {
   return cases;
 }
 
+// Planes alone, and behind tokens that have no position.
+std::vector<KernelCase> PlaneTokensCases() {
+  std::vector<KernelCase> cases;
+  for (const int64_t channels : {1, 3, 16, 40, 96}) {
+    for (const Extent& planes : {Extent{1, 1, 1, 1}, Extent{3, 1, 4, 4}, Extent{2, 1, 14, 14}, Extent{4, 1, 1, 67}}) {
+      for (const int32_t before : {0, 1, 5, 16}) {
+        const int64_t length = before + planes.plane();
+        KernelCase made = SequenceCase(Op::kPlaneTokens, {}, channels, cases.size() + cases.size() / 4);
+        made.problem.input = {planes.batch, channels, planes.height, planes.width};
+        made.problem.output = {planes.batch * length, channels};
+        made.table_rows = length;
+        cases.push_back(made);
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<KernelCase> ReductionCases(Op op) {
   std::vector<KernelCase> cases;
   for (int64_t channels : {1, 17, 64}) {
@@ -343,6 +361,8 @@ std::vector<KernelCase> SequenceCases(Op op) {
       return RotaryCases();
     case Op::kPermuteTokens:
       return PermuteTokensCases();
+    case Op::kPlaneTokens:
+      return PlaneTokensCases();
     case Op::kSelectToken:
     case Op::kMeanTokens:
       return ReductionCases(op);

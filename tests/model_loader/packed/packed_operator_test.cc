@@ -46,6 +46,7 @@ TEST(PackedOperatorTest, KeepsEveryOperatorOfNetworks) {
       {Op::kDisentangledAttention, Attention{.heads = 2, .scale = 0.5f, .places = 11}},
       {Op::kBiasedAttention, Attention{.heads = 2, .scale = 0.5f, .length = 9, .windows = 4}},
       {Op::kPermuteTokens, std::monostate()},
+      {Op::kPlaneTokens, std::monostate()},
       {Op::kLayerNorm, Normalisation{1e-5f}},
       {Op::kLayerNorm, Normalisation{1e-5f, false}},
       {Op::kLayerNorm, Normalisation{1e-5f, false, 4}},
