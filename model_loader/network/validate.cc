@@ -153,8 +153,8 @@ class Validator {
     return {};
   }
 
-  // Sequences come as ids and masks, or, in regions, as activations; everything else comes as FP32 or as what its value
-  // may be stored as.
+  // Sequences come as ids and masks, or, in regions, as activations and as the images that they are made of; everything
+  // else comes as FP32 or as what its value may be stored as.
   Status CheckInputType(const NetworkPort& port) const {
     if (!network_.sequences) {
       if (port.dtype == DType::kFloat32) return {};
@@ -166,7 +166,7 @@ class Validator {
       return InvalidArgument("it is UINT8, which its value does not say how to read");
     }
     if (port.value != -1 && !ValueAt(port.value).ids) {
-      if (port.dtype == DType::kFloat32 && ValueAt(port.value).per_token) return {};
+      if (port.dtype == DType::kFloat32) return {};
       return InvalidArgument("its value holds no ids");
     }
     if (port.dtype == DType::kInt64 || port.dtype == DType::kInt32) return {};

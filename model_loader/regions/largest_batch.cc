@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "kernels/base/integers.h"
+
 namespace swizzle::regions {
 namespace {
 
@@ -24,9 +26,13 @@ int64_t RowsOfPacks(const Network& network) {
   return rows;
 }
 
+// Rows, or tokens where there are sequences: a row's value is its tokens' in equal parts.
 int64_t RowsWithin(int64_t bytes, const Network& network) {
+  const int64_t tokens = network.sequences ? std::max<int64_t>(network.sequences->length, 1) : 1;
   int64_t row = 1;
-  for (const NetworkValue& value : network.values) row = std::max(row, value.elements());
+  for (const NetworkValue& value : network.values) {
+    row = std::max(row, value.per_token ? value.elements() : CeilDiv(value.elements(), tokens));
+  }
   return bytes / (row * static_cast<int64_t>(sizeof(float)));
 }
 

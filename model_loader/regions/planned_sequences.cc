@@ -19,10 +19,12 @@ struct Counts {
   int64_t rows = 0, length = 0;  // sequences, and tokens of each
 };
 
-// How many sequences inputs [rows, length, ...] are, and how long; nothing where they are not the network's.
+// How many sequences inputs are, [rows, length, ...] or [rows, ...] where the length is fixed, and how long; nothing
+// where they are not the network's.
 std::optional<Counts> CountsOf(const Network& network, std::span<const Array> inputs) {
   if (inputs.empty() || inputs[0].shape.size() < 2) return std::nullopt;
-  const Counts counts = {inputs[0].shape[0], inputs[0].shape[1]};
+  const int64_t length = network.sequences->length;
+  const Counts counts = {inputs[0].shape[0], length > 0 ? length : inputs[0].shape[1]};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const NetworkPort& port = network.inputs[i];
     if (inputs[i].dtype != port.dtype || inputs[i].shape != DimsAt(network, port, counts.rows, counts.length))

@@ -12,6 +12,7 @@
 #include "model_loader/passes/pipeline.h"
 #include "model_loader/plan/run/plan_runner.h"
 #include "model_loader/regions/run_shapes.h"
+#include "model_loader/regions/token_stem.h"
 #include "model_loader/sequences/section.h"
 
 namespace swizzle::regions {
@@ -188,6 +189,7 @@ std::vector<SequenceRegion> FindSequenceRegions(const Graph& graph, const Survey
     for (const Candidate& candidate : candidates) {
       StatusOr<SequenceRegion> region = RegionOf(graph, survey, shapes, candidate, taken);
       if (!region.ok()) continue;  // its layers are of other regions
+      AddStem(graph, survey, taken, *region);
       taken.insert(region->region.nodes.begin(), region->region.nodes.end());
       regions.push_back(*std::move(region));
     }

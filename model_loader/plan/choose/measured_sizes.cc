@@ -25,8 +25,11 @@ std::vector<int64_t> UsualCounts(bool sequences, bool device) {
 std::vector<int64_t> MeasuredCounts(const Network& network, BatchSize max, bool device,
                                     std::span<const int64_t> wanted) {
   const bool sequences = network.sequences.has_value();
-  const auto has_pattern = [](const Layer& layer) { return IsAttention(layer.op) && layer.attention().length > 0; };
-  const bool is_whole = std::ranges::any_of(network.layers, has_pattern);
+  const auto takes_whole = [](const Layer& layer) {
+    const bool by_pairs = IsAttention(layer.op) && layer.attention().length > 0;
+    return by_pairs || TraitsOf(layer.op).Has(OpTraits::kMakesTokens);
+  };
+  const bool is_whole = std::ranges::any_of(network.layers, takes_whole);
   if (!sequences && network.batch_size > 0) return {network.batch_size};
   std::vector<int64_t> counts = UsualCounts(sequences, device);
   if (!sequences && !wanted.empty()) counts.assign(wanted.begin(), wanted.end());

@@ -49,6 +49,28 @@ class SequenceRegionsTest : public PlannedPrograms {
     return name + "norm";
   }
 
+  // Four patches of an image [3, 8, 8], as planes.
+  OnnxBuilder Patches(int64_t batch = -1) {
+    OnnxBuilder builder = Starting({batch, 3, 8, 8});
+    builder.Floats("patch", {kChannels, 3, 4, 4}, Weights(kChannels * 48)).Floats("shift", {kChannels}, Weights(8));
+    builder.Node("Conv", {"x", "patch", "shift"}, {"planes"}, {{"strides", std::vector<int64_t>{4, 4}}});
+    builder.Int64s("rows", {3}, {0, kChannels, -1});
+    return builder;
+  }
+
+  // The planes as tokens behind a class token, positions added.
+  std::string WithClassToken(OnnxBuilder& builder) {
+    builder.Node("Reshape", {"planes", "rows"}, {"patches"});
+    builder.Node("Transpose", {"patches"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    builder.Node("Shape", {"x"}, {"shape"}).Int64s("zero", {1}, {0}).Int64s("vector", {2}, {1, kChannels});
+    builder.Node("Gather", {"shape", "zero"}, {"batch"}).Floats("class", {1, 1, kChannels}, Weights(8));
+    builder.Node("Concat", {"batch", "vector"}, {"sizes"}, {{"axis", int64_t{0}}});
+    builder.Node("Expand", {"class", "sizes"}, {"classes"});
+    builder.Node("Concat", {"classes", "tokens"}, {"all"}, {{"axis", int64_t{1}}});
+    builder.Floats("positions", {1, 5, kChannels}, Weights(40)).Node("Add", {"all", "positions"}, {"placed"});
+    return "placed";
+  }
+
   std::string TwoLayers(OnnxBuilder& builder, const std::string& from, const std::string& heads = "heads") {
     const std::string first = Layer(builder, from, from, "a", heads);
     return Layer(builder, first, first, "b", heads);
@@ -197,6 +219,75 @@ TEST_F(SequenceRegionsTest, OutputsKeepTheirTypes) {
   ASSERT_THAT(made, IsOk());
   EXPECT_EQ(made->dtype, DType::kFloat64);
   EXPECT_EQ(regional.program->OperatorCounts(), "Cast:1");
+}
+
+int64_t CountOf(const RegionalProgram& regional, Op op) {
+  return std::ranges::count(regional.regions[0]->plan()->network().layers, op, &Layer::op);
+}
+
+TEST_F(SequenceRegionsTest, AnEncoderBeginsWithTheImageOfItsPatches) {
+  OnnxBuilder builder = Patches();
+  builder.Int64s("first", {}, {0})
+      .Node("Gather", {TwoLayers(builder, WithClassToken(builder)), "first"}, {"row"}, {{"axis", int64_t{1}}});
+  builder.Output("row");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  EXPECT_EQ(CountOf(regional, Op::kPlaneTokens), 1);
+  EXPECT_EQ(CountOf(regional, Op::kEmbedding), 0) << "its vectors hold the positions";
+  for (const int64_t batch : {1, 3, 70}) ExpectSame(regional, {{batch, 3, 8, 8}});
+}
+
+TEST_F(SequenceRegionsTest, AnEncoderOfAFixedBatchBeginsWithItsImages) {
+  OnnxBuilder builder = Patches(2);
+  builder.Output(TwoLayers(builder, WithClassToken(builder)));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectSame(regional, {{2, 3, 8, 8}});
+}
+
+TEST_F(SequenceRegionsTest, PatchesMayLieChannelsLast) {
+  OnnxBuilder builder = Patches();
+  builder.Node("Transpose", {"planes"}, {"last"}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
+  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"last", "flat"}, {"tokens"});
+  builder.Output(TwoLayers(builder, "tokens"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectSame(regional, {{3, 3, 8, 8}});
+}
+
+// As in Whisper's encoder.
+TEST_F(SequenceRegionsTest, AnEncoderBeginsWithTheSoundOfItsFrames) {
+  OnnxBuilder builder = Starting({-1, 4, 12});
+  builder.Floats("wide", {kChannels, 4, 3}, Weights(kChannels * 12));
+  builder.Node("Conv", {"x", "wide"}, {"planes"}).Node("Relu", {"planes"}, {"frames"});
+  builder.Node("Transpose", {"frames"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Floats("positions", {10, kChannels}, Weights(80)).Node("Add", {"tokens", "positions"}, {"placed"});
+  builder.Output(TwoLayers(builder, "placed"));
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectSame(regional, {{3, 4, 12}});
+}
+
+TEST_F(SequenceRegionsTest, PatchesThatOthersReadAreOfARegionOfTheirOwn) {
+  OnnxBuilder builder = Patches();
+  builder.Output(TwoLayers(builder, WithClassToken(builder))).Output("planes");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  ExpectSame(regional, {{3, 3, 8, 8}});
+}
+
+// Each token is of its place alone where planes hold it in another order.
+TEST_F(SequenceRegionsTest, PlanesInAnotherOrderAreNoTokens) {
+  OnnxBuilder builder = Patches();
+  builder.Node("Transpose", {"planes"}, {"turned"}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
+  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"turned", "flat"}, {"tokens"});
+  builder.Output(TwoLayers(builder, "tokens"));
+  const RegionalProgram regional = Plan(builder);
+  ExpectSame(regional, {{3, 3, 8, 8}});
 }
 
 TEST_F(SequenceRegionsTest, AsksAGateBetweenSteps) {
