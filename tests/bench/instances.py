@@ -1,8 +1,8 @@
 """Latency against throughput on the CPU: one executor on all processors, or several that share them out.
 
-For each model of plan_bench, drawn with 90 % zeros, and each `instance_group` count: one client's median latency and compute,
-and requests a second of many clients, each request one image or sequence (no dynamic batching, so that only the executors
-differ). All servers run at once and take turns, round by round.
+For each model of plan_bench, drawn with 90 % zeros, and each `instance_group` count: one client's median latency and
+compute, and requests a second of many clients, each request one image or sequence (no dynamic batching, so that only
+the executors differ). All servers run at once and take turns, round by round.
 
     python3 tests/bench/instances.py [--binaries=build/release/bin] [--models=mobilenet_v1,resnet50] [--counts=1,2]
         [--clients=8] [--rounds=5] [-o json]
@@ -28,15 +28,16 @@ def write_repository(arguments, model, count, scratch):
     version = repository / model / '1'
     version.mkdir(parents=True)
     (repository / model / 'config.pbtxt').write_text(CONFIG.format(count=count))
-    subprocess.run([arguments.binaries / 'plan_bench', f'--model={model}', '--sparsity=0.9', f'--write={version / "model.swz"}'],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([arguments.binaries / 'plan_bench', f'--model={model}', '--sparsity=0.9',
+                    f'--write={version / "model.swz"}'], check=True, stdout=subprocess.DEVNULL)
     return repository
 
 
 def ask(arguments, server, model):
     """One round of one client, then of all."""
-    done = subprocess.run([arguments.binaries / 'echo_overhead_bench', f'--address={server.grpc_address}', f'--model={model}',
-                           f'--clients={arguments.clients}', '--rounds=1', '--requests=40', '--seconds=2', '-o', 'json'],
+    done = subprocess.run([arguments.binaries / 'echo_overhead_bench', f'--address={server.grpc_address}',
+                           f'--model={model}', f'--clients={arguments.clients}', '--rounds=1', '--requests=40',
+                           '--seconds=2', '-o', 'json'],
                           check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)['served']
 
@@ -49,7 +50,8 @@ def measure(arguments, model, scratch):
             repository = write_repository(arguments, model, count, scratch)
             cache = f'--tuning-cache={scratch / "times.jsonl"}'
             servers[count] = stack.enter_context(Served(arguments.binaries, repository, scratch, cache, '--device=cpu'))
-        rounds = [{count: ask(arguments, server, model) for count, server in servers.items()} for _ in range(arguments.rounds)]
+        rounds = [{count: ask(arguments, server, model) for count, server in servers.items()}
+                  for _ in range(arguments.rounds)]
 
     def median(count, name):
         return statistics.median(each[count][name] for each in rounds)
@@ -83,7 +85,8 @@ def main():
         return
     for row in rows:
         print(f'{row["model"]:<14} {row["instances"]:>3} instances: one client p50 {row["p50_ms"]:7.2f} ms, compute '
-              f'{row["compute_ms"]:7.2f} ms; {row["clients"]} clients {row["requests_per_second"]:8.1f} requests/s', flush=True)
+              f'{row["compute_ms"]:7.2f} ms; {row["clients"]} clients {row["requests_per_second"]:8.1f} requests/s',
+              flush=True)
 
 
 if __name__ == '__main__':

@@ -15,7 +15,8 @@ import speed_plot  # noqa: E402
 from any_graph_tables import any_graph_gpu_batch_table, any_graph_gpu_table, any_graph_int8_table  # noqa: E402
 from pattern_tables import gaps_table, longer_table, patterns_table, retrieval_table  # noqa: E402
 from scale_out_tables import scale_out_table  # noqa: E402
-from table_text import RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table, times, us  # noqa: E402
+from table_text import (RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table,  # noqa: E402
+                        times, us)
 
 NAMES = speed_plot.NAMES
 
@@ -42,8 +43,8 @@ def cpu_summary():
                  'Swizzle, INT8', 'gain in INT8', rows=map(line, rows))
     return text + note(f'{figures["threads"]} threads of an {processor(figures)}, medians, {each("date", rows)}; INT8, '
                        f'all engines on one quantised file, on an {processor(quantised)}, '
-                       f'{each("date", quantised["rows"])}: a line\'s halves do not compare. The dense engines are ONNX '
-                       'Runtime and OpenVINO.')
+                       f'{each("date", quantised["rows"])}: a line\'s halves do not compare. The dense engines are '
+                       'ONNX Runtime and OpenVINO.')
 
 
 def processor(figures):
@@ -64,12 +65,12 @@ def int8_table():
                 *(f'{found(name):.2f}' if found(name) else None for name in engines),
                 times(best_dense_int8(row) / ours), times(min(theirs) / ours) if theirs else None)
 
-    text = table('model', 'zeros', 'batch', 'Swizzle, INT8, ms', 'ONNX Runtime, INT8', 'OpenVINO, INT8', 'DeepSparse, INT8',
-                 'DeepSparse, FP32', 'Swizzle, FP32', 'against the best dense INT8', 'against the faster DeepSparse',
-                 rows=map(line, figures['rows']))
+    text = table('model', 'zeros', 'batch', 'Swizzle, INT8, ms', 'ONNX Runtime, INT8', 'OpenVINO, INT8',
+                 'DeepSparse, INT8', 'DeepSparse, FP32', 'Swizzle, FP32', 'against the best dense INT8',
+                 'against the faster DeepSparse', rows=map(line, figures['rows']))
     versions = ', '.join(f'{name} {version}' for name, version in figures['versions'].items())
-    return text + note(f'{processor_of(figures)}: `build/peers/bin/python tests/bench/whole_models.py --int8=build/venv/'
-                       f'bin/python --real-engines=deepsparse`; {versions}. Medians of runs in turn.')
+    return text + note(f'{processor_of(figures)}: `build/peers/bin/python tests/bench/whole_models.py --int8=build/'
+                       f'venv/bin/python --real-engines=deepsparse`; {versions}. Medians of runs in turn.')
 
 
 def any_graph_table():
@@ -144,33 +145,37 @@ def served_table():
                 f'{one["compute_p50_us"] / 1000:.1f} ms')
 
     models = table('model, FP32', 'zeros', 'streams', 'one client, p50', 'of which compute', 'bare echo',
-                   'echo as busy', '16 clients, requests/s', 'GPU busy', rows=map(line, server['streams'] + server['models']))
+                   'echo as busy', '16 clients, requests/s', 'GPU busy',
+                   rows=map(line, server['streams'] + server['models']))
     one, two = (row['served']['requests_per_second'] for row in server['gpus'])
     transformer = table('Transformer of 12,288 tokens, served from ONNX', 'precision', 'tokens/s', 'device memory',
                         'one client, p50', 'of which compute', rows=map(transformer_line, server['transformer']))
     measured = server['streams'] + server['models'] + server['gpus'] + server['transformer']
     text = note(
         f'{provenance(measured)}. Requests are of one image (602 KB) or 128 tokens; clients run on the same machine, '
-        'each with a connection. The echo is a bare gRPC service that answers with as many bytes; as busy, it computes as '
-        f'long as the model does first. ResNet-50 on two GPUs: {two:.0f} requests a second, {two / one:.2f} times those '
-        f'of one. Tokens a second are of {server["transformer"][0]["clients"]} clients.')
+        'each with a connection. The echo is a bare gRPC service that answers with as many bytes; as busy, it computes '
+        f'as long as the model does first. ResNet-50 on two GPUs: {two:.0f} requests a second, {two / one:.2f} times '
+        f'those of one. Tokens a second are of {server["transformer"][0]["clients"]} clients.')
     return f'{models}{text}\n\n{transformer}'
 
 
 def attention_table():
     """The fused kernel over PyTorch's dense one, and the kernels in parts over cuSPARSE's."""
     figures = kept('cuda_attention_h200.json')
+    by_blocks = ('by_blocks_over_dense', 'band_by_blocks_over_dense')
     rows = [(row['dtype'], row['head_dim'], f'{row["dense_us"]:.0f} µs ({row["dense_row"].rpartition("_")[2]})',
              times(row['fused_over_dense']), times(row['blocks_over_dense']), times(row['band_over_dense']),
-             *(times(row[name]) if name in row else None for name in ('by_blocks_over_dense', 'band_by_blocks_over_dense')),
+             *(times(row[name]) if name in row else None for name in by_blocks),
              times(row['fused_over_cusparse']), times(row['parts_over_cusparse']), times(row['sddmm_over_cusparse']),
              times(row['spmm_over_cusparse']), f'{row["softmax_share_of_copy"]:.0%}') for row in figures['ratios']]
     text = table('type', 'channels a head', 'dense, PyTorch', 'fused, pattern of Sputnik\'s Transformer',
                  'blocks of 128, 4.5 % of all', 'a band', 'by blocks: these blocks', 'by blocks: a band',
-                 'fused against cuSPARSE', 'in parts', 'of which SDDMM', 'SpMM', 'softmax, share of copy speed', rows=rows)
+                 'fused against cuSPARSE', 'in parts', 'of which SDDMM', 'SpMM', 'softmax, share of copy speed',
+                 rows=rows)
     patterns = figures['patterns']
     return text + note(f'{figures["machine"]["gpu"]}, {figures["date"]}, by blocks {figures["by_blocks_date"]}, commit '
-                       f'{figures["commit"]}: {figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; {patterns["band"]}.')
+                       f'{figures["commit"]}: {figures["method"]}. Patterns: {patterns["seed"]}; {patterns["blocks"]}; '
+                       f'{patterns["band"]}.')
 
 
 def vectors_table():
@@ -203,7 +208,8 @@ def vector_models_table():
     return text + note(f'{figures["machine"]}, {each("date", figures["models"])}: `plan_bench --precision=FP16 '
                        '--vector=64 --rounds=200` (2026-11-24: 60 or 100; 2026-11-27, too, with '
                        '`--tuning-budget=45`), images as UINT8 by `--byte-images`, sequences of 128 tokens; medians of '
-                       'runs in turn, copies from and to the host included. Two executors copy while the other computes.')
+                       'runs in turn, copies from and to the host included. Two executors copy while the other '
+                       'computes.')
 
 
 def early_launch_table():
@@ -217,8 +223,8 @@ def early_launch_table():
 
     text = table('model, FP16, 90 % zeros in vectors of 64', 'batch', 'launched in turn', 'while the one before ends',
                  'gain', rows=map(line, early['rows']))
-    return text + note(f'{figures["machine"]}, {early["date"]}, commits {" and ".join(early["commits"])}: `plan_bench` as '
-                       'above, the same kernels chosen, means of two medians in turn.')
+    return text + note(f'{figures["machine"]}, {early["date"]}, commits {" and ".join(early["commits"])}: `plan_bench` '
+                       'as above, the same kernels chosen, means of two medians in turn.')
 
 
 def two_of_four_table():
@@ -252,11 +258,12 @@ def whole_numbers_table():
                  rows=map(line, sorted({case['sparsity'] for case in products})))
     text += note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: how many '
                  'times as long what the head names takes as ours, geometric means; 8-8 bits where no width is named. '
-                 'Patterns of the DLMC, 90 % as they are and others drawn, each entry a vector of 8 rows; N is 128, 256 '
-                 'and 512, of other widths 256. cuSPARSE is its best CSR algorithm, cuBLAS the best of up to 16 '
+                 'Patterns of the DLMC, 90 % as they are and others drawn, each entry a vector of 8 rows; N is 128, '
+                 '256 and 512, of other widths 256. cuSPARSE is its best CSR algorithm, cuBLAS the best of up to 16 '
                  'heuristics in INT8.')
     parts = ('full', 'one_ahead', 'no_prefetch', 'no_banks_apart', 'no_transpose', 'no_index_order')
-    rows = [(row['widths'], f'{row["sparsity"]:.0%}', *(f'{row["operations"] / row[f"{part}_us"] / 1e6:.1f}' for part in parts))
+    rows = [(row['widths'], f'{row["sparsity"]:.0%}',
+             *(f'{row["operations"] / row[f"{part}_us"] / 1e6:.1f}' for part in parts))
             for row in figures['cases'] if row['workload'] == 'ablation']
     text += '\n\n' + table('bits', 'zeros', 'TOP/s, two copies ahead', 'one copy ahead', 'none',
                            'two, banks not kept apart', 'two, words put together from bytes',
@@ -268,14 +275,16 @@ def byte_attention_table():
     """Sparse attention in whole numbers over dense attention in parts and fused."""
     figures = kept_seed('magicube_attention')
     fused = ('fused_us', 'cudnn_us', 'flash_us')
-    rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}', f'{row["parts_us"]:.0f} µs',
-             ', '.join(f'{row[by]:.0f}' for by in fused) + ' µs', f'{row["ours_us"]:.0f} µs',
-             times(row['parts_us'] / row['ours_us']), times(min(row[by] for by in fused) / row['ours_us']),
-             f'{row["error"]:.1%}') for row in figures['cases'] if row['workload'] == 'attention']
-    text = table('tokens', 'heads', 'zeros', 'dense FP16, in parts', 'fused: ours, cuDNN, FlashAttention 2', 'ours, 8-8',
-                 'over parts', 'over the fastest fused', 'error', rows=rows)
-    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: vectors of '
-                       '8 queries, heads of 64. In parts: cuBLAS, softmax, cuBLAS. Errors of the largest output.')
+    rows = [(f'{row["sequences"]} x {row["tokens"]}', row['heads'], f'{row["sparsity"]:.0%}',
+             f'{row["parts_us"]:.0f} µs', ', '.join(f'{row[by]:.0f}' for by in fused) + ' µs',
+             f'{row["ours_us"]:.0f} µs', times(row['parts_us'] / row['ours_us']),
+             times(min(row[by] for by in fused) / row['ours_us']), f'{row["error"]:.1%}')
+            for row in figures['cases'] if row['workload'] == 'attention']
+    text = table('tokens', 'heads', 'zeros', 'dense FP16, in parts', 'fused: ours, cuDNN, FlashAttention 2',
+                 'ours, 8-8', 'over parts', 'over the fastest fused', 'error', rows=rows)
+    return text + note(f'{figures["machine"]}, {figures["date"]}, commit {figures["commit"]}, `seeds_magicube`: '
+                       'vectors of 8 queries, heads of 64. In parts: cuBLAS, softmax, cuBLAS. Errors of the '
+                       'largest output.')
 
 
 def gpu_tests_table():
@@ -284,7 +293,8 @@ def gpu_tests_table():
 
     def seen(name):
         row = tests.get(name)
-        return re.sub('[A-Z]+ SUMMARY: ', '', row['summary']) + ('' if row['passed'] else ' (not passed)') if row else ''
+        return (re.sub('[A-Z]+ SUMMARY: ', '', row['summary']) + ('' if row['passed'] else ' (not passed)')
+                if row else '')
 
     programs = [name for name in tests if name.endswith('_test') and ' ' not in name]
     text = table('program', 'tests', 'memcheck', 'racecheck', 'on', rows=[
@@ -310,17 +320,22 @@ def mixed_blocks_table():
 def window_table():
     """Convolutions of weights whose rows share columns over cuDNN."""
     figures = kept('cuda_conv_h200.json')
-    rows = [(row['layer'], f'{row["sparsity"]:.0%}', *(f'{row[way + "_us"]:.1f} µs' for way in (
-        'cudnn', 'unfolded', 'ours', 'batched')), times(row['cudnn_us'] / row['batched_us'])) for row in figures['cases']]
-    return table('layer', 'zeros', 'dense, cuDNN', 'unfolded whole', 'along its width', 'batch innermost', 'gain', rows=rows) + note(
-        f'{figures["machine"]}, {figures["date"]}, `cuda_conv_bench --dtypes=FP16 --batches=32 --vector=64 --sparsity=0.75 '
-        '--window=3`, and 0.9: warm, bias and ReLU included. With the batch innermost by a program of the kernel alone.')
+    rows = [(row['layer'], f'{row["sparsity"]:.0%}',
+             *(f'{row[way + "_us"]:.1f} µs' for way in ('cudnn', 'unfolded', 'ours', 'batched')),
+             times(row['cudnn_us'] / row['batched_us'])) for row in figures['cases']]
+    text = table('layer', 'zeros', 'dense, cuDNN', 'unfolded whole', 'along its width', 'batch innermost', 'gain',
+                 rows=rows)
+    return text + note(
+        f'{figures["machine"]}, {figures["date"]}, `cuda_conv_bench --dtypes=FP16 --batches=32 --vector=64 '
+        '--sparsity=0.75 --window=3`, and 0.9: warm, bias and ReLU included. With the batch innermost by a program of '
+        'the kernel alone.')
 
 
 def one_shot_table():
     """Accuracy of networks that were pruned without training."""
     figures = kept('one_shot_fashion.json')
-    rows = [(row['model'], f'{row["sparsity"]:.0%}', row['method'], f'{row["top1"]:.1%}', f'{row["top1_calibrated"]:.1%}')
+    rows = [(row['model'], f'{row["sparsity"]:.0%}', row['method'], f'{row["top1"]:.1%}',
+             f'{row["top1_calibrated"]:.1%}')
             for row in figures['rows']]
     dense = ', '.join(f'{model} {top1:.1%}' for model, top1 in figures['dense'].items())
     text = table('model', 'zeros', 'pruned by', 'top-1', 'calibrated', rows=rows)
@@ -381,8 +396,8 @@ PAGES = {
     'deploy/README.md': {'scale out': scale_out_table},
     'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
                                    'any graph': any_graph_table, 'quantized': any_graph_int8_table},
-    'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table, 'served figures': served_table,
-                                    'any graph on a gpu': any_graph_gpu_table,
+    'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table,
+                                    'served figures': served_table, 'any graph on a gpu': any_graph_gpu_table,
                                     'any graph on a gpu in batches': any_graph_gpu_batch_table,
                                     'attention figures': attention_table,
                                     'vector figures': vectors_table, 'vector models': vector_models_table,

@@ -6,14 +6,15 @@
         [--real-engines=onnxruntime,openvino,deepsparse] [--output=FILE]
 
 Models are drawn (drawn_onnx.py), with a share of zeros in the weights that pruning is for. Swizzle serves the file by a
-server of its own, measured as swizzle_compute_us: a whole batch from the layout of the requests to the final output. The
-others run in processes of their own (engines.py), timed around their call. All take turns, a few runs each, so that drift of
-the machine's speed hits all; what stands in the result are medians of all runs. --output keeps it as JSON; with --merge, what
-the file holds of other models, batches and sparsities stays. An engine that cannot be imported is left out.
+server of its own, measured as swizzle_compute_us: a whole batch from the layout of the requests to the final output.
+The others run in processes of their own (engines.py), timed around their call. All take turns, a few runs each, so that
+drift of the machine's speed hits all; what stands in the result are medians of all runs. --output keeps it as JSON;
+with --merge, what the file holds of other models, batches and sparsities stays. An engine that cannot be imported is
+left out.
 
-With --int8, the model is quantised, too, and Swizzle ("swizzle int8") and the engines run the same file, those that can;
-PYTHON is one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. --real-engines are those
-that run it in FP32, too.
+With --int8, the model is quantised, too, and Swizzle ("swizzle int8") and the engines run the same file, those that
+can; PYTHON is one that has what quantise.py needs, such as that of tests/run, build/venv/bin/python. --real-engines are
+those that run it in FP32, too.
 With --cell=4x1 vectors of four output channels are zero together (SR-BCRS), with 1x4 blocks of four input channels.
 """
 
@@ -103,7 +104,8 @@ class Peer:
 
 
 def take_turns(contenders, rounds):
-    """Milliseconds of each. As many runs a turn as fit into a quarter of a second, two at least; a first turn warms up."""
+    """Milliseconds of each. As many runs a turn as fit into a quarter of a second, two at least; a first turn warms
+    up."""
     times = {name: [] for name in contenders}
     turns = {name: max(2, min(16, round(250 / max(contender.run(2))))) for name, contender in contenders.items()}
     for _ in range(rounds):
@@ -115,7 +117,8 @@ def take_turns(contenders, rounds):
 
 
 def quantise(model, file, scratch, arguments):
-    """The same model in int8, by its weights and what one drawn batch makes of activations; None where none is asked for."""
+    """The same model in int8, by its weights and what one drawn batch makes of activations; None where none is asked
+    for."""
     if not arguments.int8:
         return None
     inputs, quantised = scratch / 'calibration.npz', scratch / 'models' / 'int8' / '1' / 'model.onnx'
@@ -182,11 +185,13 @@ def text_of(row):
     ours = row['ms']['swizzle']
     peers = ', '.join(f'{name} {ms:.2f} ({ms / ours:.2f}x)' for name, ms in row['ms'].items() if name != 'swizzle')
     return (f'{row["model"]} batch {row["batch"]} {row["sparsity"]:.0%} zeros, ms: swizzle {ours:.2f} (round trip '
-            f'{row["round_trip_ms"]:.2f}), {peers}; largest difference {max(row["difference"].values(), default=0):.0e}')
+            f'{row["round_trip_ms"]:.2f}), {peers}; largest difference '
+            f'{max(row["difference"].values(), default=0):.0e}')
 
 
 def machine():
-    fields = dict(line.split(':', 1) for line in pathlib.Path('/proc/cpuinfo').read_text().split('\n\n')[0].splitlines())
+    first = pathlib.Path('/proc/cpuinfo').read_text().split('\n\n')[0]
+    fields = dict(line.split(':', 1) for line in first.splitlines())
     fields = {name.strip(): value.strip() for name, value in fields.items()}
     extensions = [flag for flag in ('avx2', 'avx512f', 'avx512_vnni', 'avx512_bf16', 'amx_tile')
                   if flag in fields['flags'].split()]

@@ -1,10 +1,10 @@
-"""A server on the GPU under load: sparse models beside dense ones, what more streams and GPUs bring, how busy they are, and
-what the server adds to a plan's time and a bare echo of the same bytes.
+"""A server on the GPU under load: sparse models beside dense ones, what more streams and GPUs bring, how busy they are,
+and what the server adds to a plan's time and a bare echo of the same bytes.
 
-One client's times and many clients' rates are from echo_overhead_bench, each of whose clients has a connection of its own;
-its echo runs in the same rounds. Busy is nvidia-smi's share of time in which some kernel ran, which is no more than the sum
-of the kernels' times; the idler half of the samples, when one client asked or none, does not count. Memory is what the device
-has less than before the server started.
+One client's times and many clients' rates are from echo_overhead_bench, each of whose clients has a connection of its
+own; its echo runs in the same rounds. Busy is nvidia-smi's share of time in which some kernel ran, which is no more
+than the sum of the kernels' times; the idler half of the samples, when one client asked or none, does not count.
+Memory is what the device has less than before the server started.
 """
 
 import json
@@ -16,7 +16,8 @@ import threading
 import time
 
 READY_SECONDS = 240
-CONFIG = 'max_batch_size: {rows}\ninstance_group [ {{ count: {streams} }} ]\n'  # no dynamic batching: a batch is a request
+# No dynamic batching: a batch is a request.
+CONFIG = 'max_batch_size: {rows}\ninstance_group [ {{ count: {streams} }} ]\n'
 PRECISION = 'parameters {{ key: "precision" value {{ string_value: "{precision}" }} }}\n'
 TOKENS = 'parameters {{ key: "max_batch_tokens" value {{ string_value: "{tokens}" }} }}\n'
 DRAW_TRANSFORMER = pathlib.Path(__file__).resolve().parents[1] / 'bench' / 'sparse_transformer.py'
@@ -98,14 +99,14 @@ class BusyWatch:
 
 
 def beside_echo(programs, server, model, clients, rounds=4, requests=300, seconds=1):
-    return programs.json('echo_overhead_bench', f'--address={server.address}', f'--model={model}', f'--clients={clients}',
-                         f'--rounds={rounds}', f'--requests={requests}', f'--seconds={seconds}')
+    return programs.json('echo_overhead_bench', f'--address={server.address}', f'--model={model}',
+                         f'--clients={clients}', f'--rounds={rounds}', f'--requests={requests}', f'--seconds={seconds}')
 
 
 def write_model(programs, folder, model, sparsity, *flags):
     folder.mkdir(parents=True)
-    written = programs.run('plan_bench', f'--model={model}', f'--sparsity={sparsity}', f'--write={folder / "model.swz"}',
-                           *flags)
+    written = programs.run('plan_bench', f'--model={model}', f'--sparsity={sparsity}',
+                           f'--write={folder / "model.swz"}', *flags)
     if written.returncode != 0:
         raise RuntimeError('plan_bench wrote no model: ' + written.stderr[-500:])
 
@@ -127,12 +128,14 @@ def measure_one(programs, arguments, scratch, model, device='cuda:0', streams=1,
     over = one['p50_us'] - one['compute_p50_us'] - echo['p50_us']
     over_busy = one['p50_us'] - served['busy_echo']['p50_us']
     result = arguments.stamp | {'sparsity': sparsity, 'device': device, 'streams': streams, 'precision': precision,
-              'drawn': list(drawn), 'over_compute_and_echo_us': over, 'over_busy_echo_us': over_busy, 'busy_percent': busy.median(), **served, 'model': model}
+              'drawn': list(drawn), 'over_compute_and_echo_us': over, 'over_busy_echo_us': over_busy,
+              'busy_percent': busy.median(), **served, 'model': model}
     stages = ', '.join(f'{name.removesuffix("_us")} {us:.0f}' for name, us in served['stages'].items())
     print(f'{model} {sparsity:.0%} zeros in {precision} {" ".join(drawn)} on {device}, {streams} streams each: '
-          f'p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, over both {over:.0f}, over an echo as busy '
-          f'{over_busy:.0f} (means: {stages}); {clients} clients {one["requests_per_second"]:.0f}/s, echo '
-          f'{echo["requests_per_second"]:.0f}/s; busy {busy.median()} %', flush=True)
+          f'p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, echo {echo["p50_us"]:.0f}, '
+          f'over both {over:.0f}, over an echo as busy {over_busy:.0f} (means: {stages}); '
+          f'{clients} clients {one["requests_per_second"]:.0f}/s, echo {echo["requests_per_second"]:.0f}/s; '
+          f'busy {busy.median()} %', flush=True)
     return result
 
 
@@ -146,7 +149,8 @@ def draw_transformer(arguments, repository, *flags):
 
 
 def measure_transformer(programs, arguments, scratch, figures):
-    """The sparse Transformer of sparse_transformer.py from its ONNX file, and the same whose queries attend to all keys."""
+    """The sparse Transformer of sparse_transformer.py from its ONNX file, and the same whose queries attend to all
+    keys."""
     results = figures['transformer'] = []
     for attention, flags in (('sparse', ()), ('dense', ('--dense',))):
         repository = scratch / f'transformer {attention}'
@@ -165,20 +169,21 @@ def measure_transformer(programs, arguments, scratch, figures):
             rate = one['requests_per_second'] * TRANSFORMER_TOKENS
             results.append(arguments.stamp | {'attention': attention, 'precision': precision, 'tokens_per_second': rate,
                             'memory_mib': memory, 'kernels': kernels, **served})
-            print(f'Transformer of {TRANSFORMER_TOKENS} tokens, {attention} attention, {precision}: {rate:.0f} tokens/s, '
-                  f'{memory:.0f} MiB; one client p50 {one["p50_us"]:.0f} us, of which compute {one["compute_p50_us"]:.0f}, '
-                  f'echo {served["echo"]["p50_us"]:.0f}', flush=True)
+            print(f'Transformer of {TRANSFORMER_TOKENS} tokens, {attention} attention, {precision}: {rate:.0f} '
+                  f'tokens/s, {memory:.0f} MiB; one client p50 {one["p50_us"]:.0f} us, of which compute '
+                  f'{one["compute_p50_us"]:.0f}, echo {served["echo"]["p50_us"]:.0f}', flush=True)
 
 
 def measure(programs, arguments, scratch, figures):
-    figures['streams'] = [measure_one(programs, arguments, scratch, 'mobilenet_v1', streams=streams) for streams in (1, 2, 4)]
+    figures['streams'] = [measure_one(programs, arguments, scratch, 'mobilenet_v1', streams=streams)
+                          for streams in (1, 2, 4)]
     figures['models'] = [measure_one(programs, arguments, scratch, model, streams=2, sparsity=sparsity)
                          for model in MODELS for sparsity in (0.9, 0.0)]
 
 
 def measure_halves(programs, arguments, scratch, figures):
-    """FP16: zeros in vectors of 64 rows beside none, images of bytes, one executor beside two. A plan serves 16 rows, or is
-    tuned longer than this part is to take."""
+    """FP16: zeros in vectors of 64 rows beside none, images of bytes, one executor beside two. A plan serves 16 rows,
+    or is tuned longer than this part is to take."""
     figures['halves'] = []
     for model in ('mobilenet_v1', 'resnet50', 'minilm', 'bert-base'):
         bytes_too = ('--byte-images',) if model in ('mobilenet_v1', 'resnet50') else ()

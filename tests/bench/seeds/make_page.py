@@ -16,25 +16,26 @@ import speed_plot  # noqa: E402
 
 # In the order of the page: file, program, and what the page says of what cannot be repeated.
 SEEDS = (
-    ('sputnik', 'seeds_sputnik --dlmc=DLMC', 'Volta\'s placement of blocks, that version of cuSPARSE, and accuracies after '
-     'training cannot be repeated. The sparse Transformer, SDDMM and MobileNetV1 have figures of their own '
+    ('sputnik', 'seeds_sputnik --dlmc=DLMC', 'Volta\'s placement of blocks, that version of cuSPARSE, and accuracies '
+     'after training cannot be repeated. The sparse Transformer, SDDMM and MobileNetV1 have figures of their own '
      '([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
-    ('magicube', 'seeds_magicube --dlmc=DLMC --fused=FILE', 'Hopper emulates products of 4 bits, so these are stored in '
-     '4 and computed in 8. Their shuffle of indices lets two nibbles of different rows share a byte without shifting each: '
-     'bytes take one nibble each, so nothing is left for it to save. What is offline here is the order in which the '
-     'numbers of a step\'s columns lie, so that a lane has its own by one load; "index order" is that against loads one '
-     'by one. Parts are left out one at a time, of the kernel with two copies ahead; prefetch is one copy ahead against '
-     'none, since two are slower. The paper adds its parts one after the other. The published figures are '
-     'sums over the artefact\'s logs, not the paper\'s own. Widths other than 8-8 are functions of the library '
-     '(`kernels/cuda/int8/spmm_bytes.h`): no row of the kernel table has them, so no plan chooses them. So it is '
+    ('magicube', 'seeds_magicube --dlmc=DLMC --fused=FILE', 'Hopper emulates products of 4 bits, so these are stored '
+     'in 4 and computed in 8. Their shuffle of indices lets two nibbles of different rows share a byte without '
+     'shifting each: bytes take one nibble each, so nothing is left for it to save. What is offline here is the order '
+     'in which the numbers of a step\'s columns lie, so that a lane has its own by one load; "index order" is that '
+     'against loads one by one. Parts are left out one at a time, of the kernel with two copies ahead; prefetch is one '
+     'copy ahead against none, since two are slower. The paper adds its parts one after the other. The published '
+     'figures are sums over the artefact\'s logs, not the paper\'s own. Widths other than 8-8 are functions of the '
+     'library (`kernels/cuda/int8/spmm_bytes.h`): no row of the kernel table has them, so no plan chooses them. So it is '
      'with attention, whose "error" is against attention that rounds nothing, of normal draws; against the same whole '
-     'numbers it is at most 1 % and, with 4-4, 3 %. An encoder is four layers\' attention and products by cuBLAS, without sums and norms. '
-     'cuDNN\'s and FlashAttention\'s times are PyTorch\'s, by events around each call, which cost short calls more. '
-     'Accuracies after training are not repeated.'),
-    ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip steps '
-     'inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our reckoning.'),
-    ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their training. '
-     'Weights are drawn as their search leaves them: groups of rows that keep the same columns.'),
+     'numbers it is at most 1 % and, with 4-4, 3 %. An encoder is four layers\' attention and products by cuBLAS, '
+     'without sums and norms. cuDNN\'s and FlashAttention\'s times are PyTorch\'s, by events around each call, which '
+     'cost short calls more. Accuracies after training are not repeated.'),
+    ('dual_side', 'seeds_dual_side', 'All of the paper but unfolding ran on a simulated chip, whose products skip '
+     'steps inside; a GPU\'s do not. "Model" is how many times fewer such steps scattered zeros leave, by our '
+     'reckoning.'),
+    ('shfl_bw', 'seeds_shfl_bw', 'V100 and T4 are not here, and what BLEU the pruned networks reach takes their '
+     'training. Weights are drawn as their search leaves them: groups of rows that keep the same columns.'),
     ('hb_ell', 'seeds_hb_ell', 'The paper simulated a chip; its instructions are in none. Blocks are expanded when a '
      'model is loaded, and strays computed with them, as columns of 64 rows each: a part of their own, in a kernel of '
      'its own or in one with the blocks, was slower ([GPU](../../../kernels/cuda/PERFORMANCE.md)).'),
@@ -44,7 +45,8 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 300, 68, 46, 150, 44
 
 
 def kept(name):
-    """What its program wrote; of parts that were run by themselves (<name>_<part>.json) all, with each of them in 'runs'."""
+    """What its program wrote; of parts that were run by themselves (<name>_<part>.json) all, with each of them in
+    'runs'."""
     files = [HERE / 'results' / f'{name}.json', *sorted((HERE / 'results').glob(f'{name}_*.json'))]
     runs = [json.loads(file.read_text(encoding='utf-8')) for file in files if file.exists()]
     if not runs:
@@ -58,7 +60,8 @@ def origins(runs):
     """Of each where, when and how; where there are several, of which workloads."""
     for run in runs:
         of = ', '.join(dict.fromkeys(case['workload'] for case in run['cases'])) + ': ' if len(runs) > 1 else ''
-        yield f'{of}{run["machine"]}, {run["date"]}, commit {run["commit"]}, {len(run["cases"])} cases; {run["method"]}.'
+        yield (f'{of}{run["machine"]}, {run["date"]}, commit {run["commit"]}, {len(run["cases"])} cases; '
+               f'{run["method"]}.')
 
 
 def mean(values):
@@ -102,8 +105,8 @@ def plot(title, x_label, curves):
         colour = COLOURS[i % len(COLOURS)]
         path = ' '.join(f'{x_of[x]:.1f},{y_of(y):.1f}' for x, y in points)
         lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        lines += [f'<circle cx="{x_of[x]:.1f}" cy="{y_of(y):.1f}" r="3" fill="{colour}"><title>{label}: {y:.2f}x</title>'
-                  '</circle>' for x, y in points]
+        lines += [f'<circle cx="{x_of[x]:.1f}" cy="{y_of(y):.1f}" r="3" fill="{colour}">'
+                  f'<title>{label}: {y:.2f}x</title></circle>' for x, y in points]
         lines.append(f'<rect x="{LEFT + across + 12}" y="{TOP + 18 * i}" width="11" height="11" fill="{colour}"/>')
         lines.append(speed_plot.text(LEFT + across + 28, TOP + 10 + 18 * i, label))
     return '\n'.join(lines + ['</svg>', ''])
@@ -189,8 +192,9 @@ def dual_side_tables(cases):
     unfolding = [case for case in cases if case['workload'] == 'unfolding']
     yield kept_tables.markdown(
         ('batch', 'zeros', 'unfolding, dense', 'encoding', 'unfolding bitmaps', 'gain'),
-        [[str(case['batch']), f'{case["sparsity"] * 100:g} %', f'{case["dense_us"]:.1f} µs', f'{case["encode_us"]:.1f} µs',
-          f'{case["unfold_us"]:.1f} µs', ratio(case['dense_us'] / case['ours_us'])] for case in unfolding])
+        [[str(case['batch']), f'{case["sparsity"] * 100:g} %', f'{case["dense_us"]:.1f} µs',
+          f'{case["encode_us"]:.1f} µs', f'{case["unfold_us"]:.1f} µs', ratio(case['dense_us'] / case['ours_us'])]
+         for case in unfolding])
     layers = {}
     encoded = any('leaves_encoded_us' in case for case in cases if case['workload'] == 'convolution')
     for case in cases:
@@ -241,14 +245,15 @@ def magicube_tables(cases):
         ('attention: tokens', 'heads of 64', 'zeros', 'dense FP16, in parts', 'fused, ours', 'fused, cuDNN',
          'fused, FlashAttention 2', 'ours, 8-8', 'over parts', 'over the fastest fused', 'error'),
         [[f'{case["sequences"]} x {case["tokens"]:,}', str(case['heads']), f'{case["sparsity"] * 100:.0f} %',
-          *(f'{case[by]:.0f} µs' if by in case else '' for by in ('parts_us', 'fused_us', 'cudnn_us', 'flash_us', 'ours_us')),
+          *(f'{case[by]:.0f} µs' if by in case else ''
+            for by in ('parts_us', 'fused_us', 'cudnn_us', 'flash_us', 'ours_us')),
           ratio(case['parts_us'] / case['ours_us']),
           ratio(min(case[by] for by in ('fused_us', 'cudnn_us', 'flash_us') if by in case) / case['ours_us']),
           f'{case["error"] * 100:.1f} %'] for case in of('attention')])
     if any('16-8_us' in case for case in of('attention')):
         yield kept_tables.markdown(
-            ('attention by widths: tokens', 'heads of 64', 'zeros', *(f'{width}{what}' for width in ('16-8', '8-8', '8-4', '4-4')
-                                                                     for what in ('', ', error'))),
+            ('attention by widths: tokens', 'heads of 64', 'zeros',
+             *(f'{width}{what}' for width in ('16-8', '8-8', '8-4', '4-4') for what in ('', ', error'))),
             [[f'{case["sequences"]} x {case["tokens"]:,}', str(case['heads']), f'{case["sparsity"] * 100:.0f} %',
               *(text for time, error in (('16-8_us', '16-8_error'), ('ours_us', 'error'), ('8-4_us', '8-4_error'),
                                          ('4-4_us', '4-4_error'))
@@ -258,7 +263,8 @@ def magicube_tables(cases):
         ('ablation', 'zeros', 'two copies ahead', 'banks not apart', 'transposed byte by byte', 'no index order',
          'one copy ahead', 'none'),
         [[case['widths'], f'{case["sparsity"] * 100:.0f} %',
-          *(f'{case["operations"] / case[f"{part}_us"] / 1e6:.1f} TOP/s' for part in parts)] for case in of('ablation')])
+          *(f'{case["operations"] / case[f"{part}_us"] / 1e6:.1f} TOP/s' for part in parts)]
+         for case in of('ablation')])
 
 
 # Of each system without tables of its own: what a row is of, and whose times stand in it.
@@ -269,7 +275,8 @@ TIMES = {
         'dense FP16, cuBLAS': 'cublas_f16_us', 'dense INT8, cuBLASLt': 'cublas_s8_us',
         'cuSPARSE FP16': 'cusparse_f16_us', 'ours, 8-8': 'ours_us'}),
     'shfl_bw': (lambda case: (case['workload'], f'{100 - case["density"] * 100:.0f} %', case['vector'])
-                if 'density' in case else (f'{case["workload"]}, {case["model"]}', '50 %', ''), ('workload', 'zeros', 'V'), {
+                if 'density' in case else (f'{case["workload"]}, {case["model"]}', '50 %', ''),
+                ('workload', 'zeros', 'V'), {
         'dense FP16, cuBLASLt': 'cublas_us', 'cuSPARSE, scattered': 'cusparse_us', 'ours, scattered': 'csr_us',
         'ours': 'ours_us'}),
     'hb_ell': (lambda case: (f'{100 - case["density"] * 100:.0f} %', case['n']), ('zeros', 'N'), {
