@@ -26,10 +26,6 @@
 namespace swizzle {
 namespace {
 
-// Inferences of one request that are under way at a time: enough for a batch to be received while another runs, and few
-// enough that others find room in the queue.
-constexpr size_t kMostAtOnce = 4;
-
 // The query of a rerank, as often as there are texts, is at most so many times the largest request.
 constexpr int64_t kMostQueryRequests = 16;
 
@@ -37,7 +33,7 @@ class TextsJob;
 
 // How many of so many rows one inference takes, however long their texts are: those of a batch, which the batcher cuts
 // by their tokens; or, of a model whose rows run together, as many as fit if all are of the longest. Vectors of tokens
-// are those of one text, so that none stand for padding.
+// are those of one text, so that none stand for padding; batches then have several inferences.
 int64_t MostRowsOf(const Model& model, TextEndpoint endpoint, int64_t count) {
   if (endpoint == TextEndpoint::kTeiEmbedAll) return 1;
   const ModelSpec& spec = model.spec();
@@ -73,9 +69,9 @@ class TextsPart final : public HttpInfer {
   int64_t tokens_ = 0;
 };
 
-// A request from its texts to its answer. At most kMostAtOnce of its parts are under way; after one that failed, and
-// once the client has left, no other begins. A part for which there is no room beside the job's others waits for one of
-// these, and from then on there are fewer at a time. Thread-safe.
+// A request from its texts to its answer. Of its parts as many are under way as PartsAtOnce says; after one that
+// failed, and once the client has left, no other begins. A part for which there is no room beside the job's others
+// waits for one of these, and from then on there are fewer at a time. Thread-safe.
 class TextsJob : public std::enable_shared_from_this<TextsJob> {
  public:
   TextsJob(InferCalls& calls, std::shared_ptr<HttpCall> call, TextEndpoint endpoint, TextRequest request,
@@ -92,6 +88,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         held_bytes_(BytesOf(request_) +
                     static_cast<int64_t>(places_.size() * sizeof(int64_t) + parts_.size() * kPartMemory)) {
     for (size_t i = 0; i < parts_.size(); ++i) waiting_.push_back(i);
+    if (endpoint == TextEndpoint::kTeiEmbedAll) at_once_ = SingleRowsAtOnce(spec());
     numbers_.resize(parts_.size());
     held_.HoldAnyway(calls_.inflight, held_bytes_);
   }
@@ -133,17 +130,18 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     call_->OnLeft([weak = weak_from_this()] {
       if (const auto job = weak.lock()) job->Leave();
     });
-    if (!is_inline || bytes() <= static_cast<int64_t>(kMostInlineJson)) return Begin();
-    calls_.decoders.Add([self = shared_from_this()] { self->Begin(); });
+    if (!is_inline || bytes() <= static_cast<int64_t>(kMostInlineJson)) return Advance();
+    calls_.decoders.Add([self = shared_from_this()] { self->Advance(); });
   }
 
   void PartEnded(size_t index, const Status& status, std::string numbers, int64_t tokens) {
     {
       const MutexLock lock(mutex_);
       const bool was_alone = running_.extract(index).mapped().alone;
+      running_bytes_ -= std::ssize(parts_[index].texts);
       if (absl::IsResourceExhausted(status) && !was_alone) {
         waiting_.push_back(index);
-        at_once_ = std::max<size_t>(running_.size(), 1);
+        at_once_.most = std::max<int64_t>(std::ssize(running_), 1);
       } else if (status_.ok()) {
         status_ = status;
       }
@@ -156,11 +154,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     }
     if (parts_.size() == 1) return Advance();
     // Not on the executor's thread, where texts would be tokenised while its batch's other requests wait for their end.
-    const Status added = Contain("go on with the texts", [this] {
-      calls_.decoders.Add([self = shared_from_this()] { self->Advance(); });
-      return absl::OkStatus();
-    });
-    if (!added.ok()) Advance();
+    AdvanceLater();
   }
 
  private:
@@ -190,11 +184,6 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     return !classifies() ? kEmbeddingOutput : request_.raw_scores ? kLogitsOutput : kScoresOutput;
   }
 
-  void Begin() {
-    const size_t first = std::min(kMostAtOnce, parts_.size());
-    for (size_t i = 0; i < first; ++i) Advance();
-  }
-
   void Leave() {
     std::vector<InferCall*> running;
     {
@@ -212,8 +201,18 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     }
   }
 
-  // Begins a part, or answers once all have ended. A part may end while it begins: its turn is then taken by the loop
-  // that is under way, so that a thousand parts that do need no deeper stack than one.
+  // Has a thread advance that others do not wait for, behind what they have for it.
+  void AdvanceLater() {
+    const Status added = Contain("go on with the texts", [this] {
+      calls_.decoders.Add([self = shared_from_this()] { self->Advance(); });
+      return absl::OkStatus();
+    });
+    if (!added.ok()) Advance();
+  }
+
+  // Begins a part, and has the next begin later if there is room; or answers once all have ended. A part may end while
+  // it begins: its turn is then taken by the loop that is under way, so that a thousand parts that do need no deeper
+  // stack than one.
   void Advance() {
     if (turns_.fetch_add(1) > 0) return;
     const auto self = shared_from_this();
@@ -224,17 +223,19 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
 
   void Step() {
     TextsPart* part = nullptr;
+    bool has_more = false;
     {
       const MutexLock lock(mutex_);
       if (answered_) return;
       if (status_.ok() && !waiting_.empty() && calls_.clock.Now() >= deadline_) {
         status_ = absl::DeadlineExceededError("the texts took longer than a request may; send fewer at a time");
       }
-      if (status_.ok() && !waiting_.empty() && running_.size() < at_once_) {
+      if (status_.ok() && HasRoom()) {
         StatusOr<TextsPart*> made =
             Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
         status_ = made.status();
         if (made.ok()) part = *made;
+        has_more = made.ok() && HasRoom();
       }
       if (part == nullptr) {
         if (!running_.empty()) return;
@@ -244,6 +245,13 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     if (part == nullptr) return Answer();
     part->Start();
     part->Release();
+    if (has_more) AdvanceLater();
+  }
+
+  // Whether a part waits that may begin now.
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (waiting_.empty()) return false;
+    return at_once_.HasRoom(std::ssize(running_), running_bytes_ + std::ssize(parts_[waiting_.front()].texts));
   }
 
   // The next part, which is held for whoever starts it, since it may end before Start returns.
@@ -269,6 +277,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     const grpc::Slice slice = SerializedSlice(message);
     auto made = std::make_unique<TextsPart>(calls_, shared_from_this(), call_, index, grpc::ByteBuffer(&slice, 1));
     running_.emplace(index, Running{.part = made.get(), .alone = running_.empty()});
+    running_bytes_ += std::ssize(its.texts);
     waiting_.pop_front();
     TextsPart* const part = made.release();  // it deletes itself
     part->Retain();
@@ -349,7 +358,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   std::deque<size_t> waiting_ ABSL_GUARDED_BY(mutex_);         // parts
   std::map<size_t, Running> running_ ABSL_GUARDED_BY(mutex_);  // likewise
   std::vector<std::string> numbers_ ABSL_GUARDED_BY(mutex_);   // by part: vectors or scores
-  size_t at_once_ ABSL_GUARDED_BY(mutex_) = kMostAtOnce;
+  int64_t running_bytes_ ABSL_GUARDED_BY(mutex_) = 0;          // of their texts
+  PartsAtOnce at_once_ ABSL_GUARDED_BY(mutex_);
   Status status_ ABSL_GUARDED_BY(mutex_);
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of numbers

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "server/batching/batch_policy.h"
 #include "server/model/string_tensor.h"
 
 namespace swizzle {
@@ -57,6 +58,18 @@ std::string TensorOf(const TextRequest& request, const TextPart& part) {
     AppendElement(TakeElement(left), tensor);
   }
   return tensor;
+}
+
+PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec) {
+  // Of a token, as vocabularies cut most texts. That of each text's length stands for the special tokens.
+  constexpr int64_t kTokenBytes = 4;
+  constexpr int64_t kQueueParts = 4;
+  const Limits limits = LimitsOf(spec);
+  const int64_t waiting = spec.PolicyOf(spec.default_priority).max_requests / kQueueParts;
+  const int64_t rows = std::min(PartsAtOnce::kLeast * limits.max_rows, waiting);
+  int64_t bytes = kMostPartBytes;
+  if (limits.max_tokens > 0) bytes = std::min(bytes, limits.max_tokens * kTokenBytes);
+  return {.most = std::max(PartsAtOnce::kLeast, rows), .bytes = PartsAtOnce::kLeast * bytes};
 }
 
 std::string RowsAt(std::span<const int64_t> places, std::span<const std::string> rows, size_t row_bytes) {

@@ -1,5 +1,5 @@
-// What inferences a request of texts becomes: its rows in parts, of which each has single texts or pairs. Functions
-// only.
+// What inferences a request of texts becomes: its rows in parts, of which each has single texts or pairs; and how many
+// of them are under way at a time. Functions only.
 #ifndef SWIZZLE_SERVER_REST_TEXT_PARTS_H_
 #define SWIZZLE_SERVER_REST_TEXT_PARTS_H_
 
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/model/model.h"
 #include "server/rest/text_json.h"
 
 namespace swizzle {
@@ -37,6 +38,25 @@ std::vector<TextPart> PartsOf(const TextRequest& request, int64_t most);
 
 // A part as a model of texts takes it, with the query before each of its texts.
 std::string TensorOf(const TextRequest& request, const TextPart& part);
+
+// Parts that are under way at a time: enough for a batch to be received while another runs, and few enough that others
+// find room in the queue.
+struct PartsAtOnce {
+  // As many in any case, whatever their texts have: of parts with a batch's rows each.
+  static constexpr int64_t kLeast = 4;
+
+  int64_t most = kLeast;
+  int64_t bytes = 0;  // of texts, as a request has them, of more than kLeast together
+
+  // Whether one more may begin beside `parts`, together with texts of so many bytes.
+  bool HasRoom(int64_t parts, int64_t with_bytes) const {
+    return parts < most && (parts < kLeast || with_bytes <= bytes);
+  }
+};
+
+// Of parts of one row each, which the model's batches take together: about as much as kLeast batches have, by rows and
+// by tokens, and a quarter of what may wait at most. kLeast where a batch is one request.
+PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec);
 
 // The bytes of rows, each `row_bytes` long, that stand in several strings, in one: row i at places[i].
 std::string RowsAt(std::span<const int64_t> places, std::span<const std::string> rows, size_t row_bytes);

@@ -1,6 +1,7 @@
 """Tokens of texts, texts of ids, and a vector of each token, as text-embeddings-inference's clients ask for them."""
 
 import json
+import shutil
 import subprocess
 
 import numpy
@@ -11,7 +12,8 @@ import tritonclient.grpc as triton
 import make_encoders
 from conftest import program
 from embeddings_test import post
-from text_test import CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, refusal, states_of, write_tokenizer
+from text_test import (CHECKPOINT, CONFIG, TEXTS, WORDS, checkpoint, embed, ids_of, refusal, states_of,
+                       write_tokenizer)
 
 tokenizers = pytest.importorskip('tokenizers', reason='the library tokenizers is not installed')
 
@@ -101,6 +103,54 @@ def test_each_token_has_a_vector(server):
     whole = post(server, '/embed_all', {'inputs': ['the cat sat']})[1]
     assert status == 200
     numpy.testing.assert_allclose(prompted, whole, atol=1e-6)
+
+
+def test_texts_share_batches(start, repository, tmp_path):
+    folder = tmp_path / 'rotary'  # whose texts may be long
+    folder.mkdir()
+    for name in ('config.json', 'model.safetensors'):
+        shutil.copy(CHECKPOINT.parent / 'nomic_bert' / name, folder)
+    write_tokenizer(folder, WORDS, length=60)
+    repository.folder('texts', folder)
+    repository.config('texts', TOKENS + """
+        max_batch_size: 10 dynamic_batching { max_queue_delay_microseconds: 20000000 }""")
+    server = start(repository, '--http-address=127.0.0.1:0')
+    counts = [i * i % 37 for i in range(70)]
+    texts = [' '.join(('the', 'cat', 'sat', 'on', 'a', 'mat')[(i + k) % 6] for k in range(count))
+             for i, count in enumerate(counts)]
+    status, answer = post(server, '/embed_all', {'inputs': texts})
+    assert status == 200 and [len(vectors) for vectors in answer] == [count + 2 for count in counts]
+    with triton.InferenceServerClient(server.grpc) as client:
+        statistics = client.get_inference_statistics('texts').model_stats[0]
+    assert statistics.inference_count == 70
+    assert statistics.execution_count == 7, 'with fewer under way they would wait for the delay, longer than they may'
+    repository.config('texts', TOKENS)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    for text, vectors in zip(texts, answer):
+        status, alone = post(server, '/embed_all', {'inputs': text})
+        assert status == 200
+        numpy.testing.assert_allclose(vectors, alone[0], atol=1e-5)
+
+
+def test_a_text_that_is_refused_is_named(start, repository, library, checkpoint):
+    repository.folder('texts', checkpoint)
+    repository.config('texts', TOKENS)
+    server = start(repository, '--http-address=127.0.0.1:0')
+    texts = ['a dog', ''] * 100
+    texts[137] = 'the cat sat on the mat . a dog'
+    status, answer = post(server, '/embed_all', {'inputs': texts})
+    assert status == 413 and 'at most 8 may be' in answer['error'] and 'from number 137 on' in answer['error'], answer
+    status, answer = post(server, '/embed_all', {'inputs': texts, 'truncate': True})
+    assert status == 200 and [len(vectors) for vectors in answer] == [4, 2] * 68 + [4, 8] + [4, 2] * 31
+
+
+def test_texts_wait_for_room_that_their_request_takes(start, repository, library, checkpoint):
+    repository.folder('texts', checkpoint)
+    repository.config('texts', TOKENS + """
+        max_batch_size: 2 dynamic_batching { default_queue_policy { max_queue_size: 1 } }""")
+    server = start(repository, '--http-address=127.0.0.1:0')
+    status, answer = post(server, '/embed_all', {'inputs': ['a dog ran', 'a'] * 50})
+    assert status == 200 and [len(vectors) for vectors in answer] == [5, 3] * 50, answer
 
 
 @pytest.mark.parametrize('pooling', ('cls_token', 'lasttoken'))

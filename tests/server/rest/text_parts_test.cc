@@ -62,5 +62,35 @@ TEST(TextPartsTest, TheQueryCountsForEveryText) {
   EXPECT_EQ(TensorOf(request, parts[1]), Tensor({*request.query, "b"}));
 }
 
+TEST(TextPartsTest, SingleRowsComeAsFewBatchesHaveThem) {
+  ModelSpec spec;
+  spec.max_batch_size = 64;
+  spec.max_batch_tokens = 1 << 14;
+  EXPECT_EQ(SingleRowsAtOnce(spec).most, 256);
+  EXPECT_EQ(SingleRowsAtOnce(spec).bytes, 4 * (4 << 14));
+  spec.preferred_batch_tokens = 1024;
+  EXPECT_EQ(SingleRowsAtOnce(spec).bytes, 4 * 4096) << "what batches are filled to counts";
+  spec.max_batch_tokens = spec.preferred_batch_tokens = 0;
+  EXPECT_EQ(SingleRowsAtOnce(spec).bytes, 4 * int64_t{kMostPartBytes}) << "as inferences of many rows have";
+  spec.queue_policy.max_requests = 100;
+  EXPECT_EQ(SingleRowsAtOnce(spec).most, 25) << "others find room in the queue";
+  spec.queue_policy.max_requests = 1;
+  EXPECT_EQ(SingleRowsAtOnce(spec).most, PartsAtOnce::kLeast);
+  spec.queue_policy.max_requests = 1000;
+  spec.dynamic_batching = false;
+  EXPECT_EQ(SingleRowsAtOnce(spec).most, PartsAtOnce::kLeast) << "a batch is one request";
+}
+
+TEST(TextPartsTest, LongTextsComeFewAtATime) {
+  const PartsAtOnce at_once = {.most = 10, .bytes = 100};
+  EXPECT_TRUE(at_once.HasRoom(3, 1000));
+  EXPECT_FALSE(at_once.HasRoom(4, 101));
+  EXPECT_TRUE(at_once.HasRoom(9, 100));
+  EXPECT_FALSE(at_once.HasRoom(10, 100));
+  EXPECT_FALSE((PartsAtOnce{.most = 2}).HasRoom(2, 0)) << "there was no room for more";
+  EXPECT_TRUE(PartsAtOnce().HasRoom(3, 1000));
+  EXPECT_FALSE(PartsAtOnce().HasRoom(4, 0));
+}
+
 }  // namespace
 }  // namespace swizzle
