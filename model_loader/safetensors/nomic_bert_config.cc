@@ -39,7 +39,7 @@ Status ReadPerceptron(const ConfigFields& fields, NomicBertConfig& config) {
 
 // What no published model of texts has, but the code that it comes with knows.
 Status RefuseVariants(const ConfigFields& fields) {
-  for (const char* name : {"prenorm", "causal", "use_rms_norm", "parallel_block"}) {
+  for (const char* name : {"prenorm", "causal", "use_rms_norm", "parallel_block", "rotary_head_dim"}) {
     SWIZZLE_ASSIGN_OR_RETURN(const bool value, fields.Flag(name, false));
     if (value) return Unimplemented("its ", name, " is true; only false is supported: export the model to ONNX");
   }

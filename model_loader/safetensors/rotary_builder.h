@@ -14,7 +14,8 @@ namespace swizzle {
 // Which numbers of a head angle i turns: i and half a head behind it, or 2i and 2i + 1.
 enum class RotaryOrder { kHalves, kInterleaved };
 
-// Dynamic scaling, after NTK: where sequences, with their padding, are longer than `trained`, theta grows by
+// Dynamic scaling, after NTK, as transformers defines its rope_type "dynamic" and Nomic's code its
+// rotary_scaling_factor: where sequences, with their padding, are longer than `trained`, theta grows by
 // r^(size / (size - 2)), r = factor * length / trained - (factor - 1).
 struct RotaryStretch {
   float factor = 0.0f;  // 0: theta stays

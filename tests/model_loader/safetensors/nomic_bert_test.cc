@@ -68,6 +68,7 @@ TEST(NomicBertConfig, RefusesWhatIsWrongByItsName) {
       {R"(,"n_head":7)", kInvalid, "its hidden size 768 is not made of heads of an even size by its n_head, 7"},
       {R"(,"n_layer":0)", kInvalid, "its n_layer is 0; it must be a whole number"},
       {R"(,"prenorm":true)", kUnsupported, "its prenorm is true; only false is supported"},
+      {R"(,"rotary_head_dim":true)", kUnsupported, "its rotary_head_dim is true; only false is supported"},
       {R"(,"causal":1)", kInvalid, "its causal is 1; it must be true or false"},
       {R"(,"moe_every_n_layers":2)", kUnsupported, "its moe_every_n_layers is 2; only null is supported"},
       {R"(,"rotary_emb_scale_base":512)", kUnsupported, "its rotary_emb_scale_base is 512; only null is supported"},
