@@ -1,4 +1,5 @@
-// What config.json says of Nomic's BERT (nomic-embed-text). Free functions, thread-safe.
+// What config.json says of Nomic's BERT (nomic-embed-text): as the code writes it that comes with the models, or as
+// transformers' own class does, from version 5 on. Tensors have the same names by both. Free functions, thread-safe.
 #ifndef SWIZZLE_MODEL_LOADER_SAFETENSORS_NOMIC_BERT_CONFIG_H_
 #define SWIZZLE_MODEL_LOADER_SAFETENSORS_NOMIC_BERT_CONFIG_H_
 

@@ -17,8 +17,10 @@ using testing::ConfigOf;
 using testing::ExpectedOf;
 using testing::IsError;
 using testing::IsOk;
+using testing::LargestDifference;
 using testing::TensorsOf;
 
+constexpr char kStates[] = "last_hidden_state";
 constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
@@ -59,6 +61,32 @@ TEST(NomicBertConfig, ReadsPerceptrons) {
   }
 }
 
+// As transformers writes the configuration of a model that it saves.
+TEST(NomicBertConfig, ReadsWhatTransformersWrites) {
+  const auto config = Parse(R"(,"hidden_size":8,"num_attention_heads":2,"num_hidden_layers":3,"head_dim":4,)"
+                            R"("hidden_act":"gelu","layer_norm_eps":1e-06,"max_position_embeddings":2048,)"
+                            R"("rope_parameters":{"rope_theta":500.0,"rope_type":"default"})");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->hidden_size, 8);
+  EXPECT_EQ(config->num_attention_heads, 2);
+  EXPECT_EQ(config->num_hidden_layers, 3);
+  EXPECT_EQ(config->theta, 500.0f);
+  EXPECT_EQ(config->scaling_factor, 0.0f);
+  EXPECT_FALSE(config->interleaved);
+  EXPECT_TRUE(config->is_gated);
+  EXPECT_EQ(config->activation, EncoderActivation::kGelu);
+  EXPECT_EQ(config->norm_eps, 1e-6f);
+  EXPECT_FALSE(config->attention_bias || config->inner_bias || config->outer_bias);
+  const auto scaled = Parse(R"(,"max_position_embeddings":512,"rope_parameters":{"rope_type":"dynamic","factor":2.5})");
+  ASSERT_THAT(scaled, IsOk());
+  EXPECT_EQ(scaled->hidden_size, 768);
+  EXPECT_EQ(scaled->activation, EncoderActivation::kSilu);
+  EXPECT_EQ(scaled->norm_eps, 1e-12f);
+  EXPECT_EQ(scaled->theta, 1000.0f);
+  EXPECT_EQ(scaled->scaling_factor, 2.5f);
+  EXPECT_EQ(scaled->trained_positions, 512);
+}
+
 TEST(NomicBertConfig, RefusesWhatIsWrongByItsName) {
   const std::tuple<const char*, StatusCode, const char*> faults[] = {
       {"", kUnsupported, "its rotary_emb_fraction is 0; only 1 is supported"},
@@ -75,6 +103,11 @@ TEST(NomicBertConfig, RefusesWhatIsWrongByItsName) {
       {R"(,"rotary_emb_fraction":1,"rotary_scaling_factor":0)", kInvalid, "its rotary_scaling_factor is 0; it must be"},
       {R"(,"rotary_emb_fraction":1,"rope_parameters":{"rope_type":"dynamic","factor":2.0})", kUnsupported,
        "its rope_parameters is {\"factor\":2.0,"},
+      {R"(,"rope_parameters":{"rope_type":"yarn","factor":2.0})", kUnsupported, "only the rope_type default is"},
+      {R"(,"rope_parameters":{"rope_type":"dynamic"})", kInvalid, "\"dynamic\"}, without a factor"},
+      {R"(,"rope_parameters":{"partial_rotary_factor":0.5})", kUnsupported, "its partial_rotary_factor is 0.5; only 1"},
+      {R"(,"rope_parameters":{},"head_dim":32)", kUnsupported, "its head_dim is 32; only 64, hidden_size / num"},
+      {R"(,"rope_parameters":{},"num_attention_heads":7)", kInvalid, "by its num_attention_heads, 7"},
   };
   for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse(fields), IsError(code, message));
 }
@@ -96,16 +129,43 @@ TEST(NomicBert, IsWrittenAsAnExporterWould) {
                      "MatMul MatMul Sigmoid Mul Mul MatMul Add LayerNormalization ");
 }
 
-// The other shipped checkpoint has longer sequences than it was trained for.
-TEST(NomicBert, ThetaStaysInSequencesAsLongAsTrained) {
+// The configuration of the shipped checkpoint with angles that are scaled beyond so many positions.
+std::string ScaledConfig(int trained) {
   std::string config = ConfigOf("nomic_bert");
   const std::string field = R"("rotary_scaling_factor": null)";
-  config.replace(config.find(field), field.size(), R"("rotary_scaling_factor": 2.0, "max_trained_positions": 7)");
-  auto graph = Make(TensorsOf("nomic_bert"), config);
+  return config.replace(config.find(field), field.size(),
+                        Concat(R"("rotary_scaling_factor": 2.0, "max_trained_positions": )", trained));
+}
+
+// The other shipped checkpoint has longer sequences than it was trained for.
+TEST(NomicBert, ThetaStaysInSequencesAsLongAsTrained) {
+  auto graph = Make(TensorsOf("nomic_bert"), ScaledConfig(7));
   ASSERT_THAT(graph, IsOk());
   const auto program = interpreter::Program::Make(*std::move(graph));
   ASSERT_THAT(program, IsOk());
   testing::ExpectAsExpected(**program, ExpectedOf("nomic_bert"), 1e-5);
+}
+
+// The shipped checkpoints as transformers would have saved them: by its own configuration, with Nomic's names.
+TEST(NomicBert, ReadsWhatTransformersSaves) {
+  const std::string common = R"({"model_type":"nomic_bert","hidden_size":8,"num_attention_heads":2,)"
+                             R"("num_hidden_layers":2,"hidden_act":"silu","layer_norm_eps":1e-12,)"
+                             R"("max_position_embeddings":5,"rope_parameters":{"rope_theta":1000.0,)";
+  const TensorMap expected = ExpectedOf("nomic_bert");
+  const auto outputs_of = [&](const std::string& config) -> StatusOr<TensorMap> {
+    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Make(TensorsOf("nomic_bert"), config));
+    SWIZZLE_ASSIGN_OR_RETURN(const auto program, interpreter::Program::Make(std::move(graph)));
+    return testing::Run(*program, expected);
+  };
+  const auto plain = outputs_of(common + R"("rope_type":"default"}})");
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_LT(LargestDifference(plain->at(kStates), expected.at(kStates)), 1e-5);
+  const auto scaled = outputs_of(common + R"("rope_type":"dynamic","factor":2.0}})");
+  ASSERT_THAT(scaled, IsOk());
+  const auto by_nomic = outputs_of(ScaledConfig(5));
+  ASSERT_THAT(by_nomic, IsOk());
+  EXPECT_EQ(scaled->at(kStates).bytes, by_nomic->at(kStates).bytes);
+  EXPECT_GT(LargestDifference(scaled->at(kStates), expected.at(kStates)), 1e-3) << "sequences are longer than trained";
 }
 
 TEST(NomicBert, PaddingChangesNothing) {
