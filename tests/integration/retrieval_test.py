@@ -156,7 +156,8 @@ def test_both_engines_say_the_same_of_a_folder(tmp_path, packages, capsys):
                                    for open_model in (retrieval.swizzle, retrieval.onnx_runtime))
     np.testing.assert_allclose(by_swizzle, retrieval.unit(by_onnx_runtime), atol=1e-5)
     results = retrieval.compare([tmp_path / 'tiny'], tasks, ['swizzle', 'onnxruntime'], 1)
-    assert results[0]['figures']['mean'] == pytest.approx(results[1]['figures']['mean'], abs=0.5)
+    # Documents of a drawn encoder lie so close that roundings decide the order of some.
+    assert results[0]['figures']['mean'] == pytest.approx(results[1]['figures']['mean'], abs=2)
     sys.argv[1:], argv = [str(tmp_path / 'tiny'), f'--packages={packages}', '-o', 'json', '--threads=1'], sys.argv[1:]
     try:
         retrieval.main()

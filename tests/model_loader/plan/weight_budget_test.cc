@@ -129,9 +129,13 @@ TEST_F(WeightBudgetTest, FormsThatNoSizeReadsAreNotHeld) {
   SetThirdKernel(times_, 1e5, 1e6);
   const auto without = PlanFor(*cpu_, 100.0);
   ASSERT_TRUE(alone != nullptr && with_others != nullptr && without != nullptr);
-  const auto uses_third = [](const std::shared_ptr<const Plan>& plan) {
-    return std::ranges::any_of(plan->report().layers[1].kernels,
-                               [](const std::string& kernel) { return kernel.find("_onednn") != std::string::npos; });
+  const auto is_third = [](const std::string& kernel) { return kernel.find("_onednn") != std::string::npos; };
+  const auto& candidates = alone->report().layers[1].candidates;
+  if (std::ranges::none_of(candidates, is_third, &LayerReport::KernelTimes::kernel)) {
+    GTEST_SKIP() << "oneDNN has no row for this layer on processors without AVX-512";
+  }
+  const auto uses_third = [&](const std::shared_ptr<const Plan>& plan) {
+    return std::ranges::any_of(plan->report().layers[1].kernels, is_third);
   };
   ASSERT_TRUE(uses_third(alone));
   ASSERT_FALSE(uses_third(with_others));
