@@ -19,6 +19,18 @@ bool AreAlike(const SparsitySample& a, const SparsitySample& b) {
   return std::ranges::equal(a.parts, b.parts, same_layers);
 }
 
+// Leaves the samples whose plans are of the same layers as the one at `wanted`; returns the others' sparsities.
+std::vector<double> DropOthers(std::vector<SparsitySample>& samples, double wanted) {
+  const SparsitySample like = *std::ranges::find(samples, wanted, &SparsitySample::sparsity);
+  std::vector<double> dropped;
+  std::erase_if(samples, [&](const SparsitySample& sample) {
+    const bool is_other = !AreAlike(like, sample);
+    if (is_other) dropped.push_back(sample.sparsity);
+    return is_other;
+  });
+  return dropped;
+}
+
 // One layer of a part, in all samples.
 class Samples {
  public:
@@ -129,12 +141,10 @@ std::string_view VerdictName(Verdict verdict) {
   return "";
 }
 
-Status Advise(const std::vector<SparsitySample>& samples, double wanted, Advice& advice) {
+Status Advise(std::vector<SparsitySample> samples, double wanted, Advice& advice) {
+  advice.apart = DropOthers(samples, wanted);
   const SparsitySample& first = samples.front();
-  for (const SparsitySample& sample : samples) {
-    if (!AreAlike(first, sample)) return Unimplemented("its layers are planned otherwise at other sparsities");
-    advice.sparsities.push_back(sample.sparsity);
-  }
+  for (const SparsitySample& sample : samples) advice.sparsities.push_back(sample.sparsity);
   if (!first.parts.empty()) advice.batches = first.parts.front().plan.measured_batches;
   advice.wanted = wanted;
   BatchTimes rest(advice.batches.size());

@@ -68,15 +68,17 @@ struct Advice {
   int64_t left_out = 0;          // layers of parts that run at more or fewer batches, which are in no total
   std::vector<int64_t> batches;  // of the first part
   std::vector<double> sparsities;
+  std::vector<double> apart;        // sparsities that are left out, since layers are planned otherwise there
   std::vector<LayerAdvice> layers;  // that were pruned
   BatchTimes rest;                  // of all other layers together
   BatchTimes dense, advised;        // of all layers; with those to prune at `wanted`, the others dense
   std::vector<BatchTimes> totals;   // by sparsity, every layer pruned
 };
 
-// Fills in what follows from samples, of rising sparsity. UNIMPLEMENTED if the samples' plans are not of the same
-// layers, or none has a layer that was pruned. REQUIRES: `wanted` is one of the samples' sparsities.
-Status Advise(const std::vector<SparsitySample>& samples, double wanted, Advice& advice);
+// Fills in what follows from samples, of rising sparsity: from those whose plans are of the same layers as the one that
+// is wanted. Where about half of a weight is zero, its products may be joined with others or not, by their formats.
+// UNIMPLEMENTED if none of these has a layer that was pruned. REQUIRES: `wanted` is one of the samples' sparsities.
+Status Advise(std::vector<SparsitySample> samples, double wanted, Advice& advice);
 
 }  // namespace swizzle::pack
 

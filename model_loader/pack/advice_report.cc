@@ -98,6 +98,10 @@ std::string SummaryText(const Advice& advice) {
   if (advice.left_out > 0) {
     text += Concat("\n         ", advice.left_out, " layers that run at more or fewer are in none of these figures");
   }
+  for (const double sparsity : advice.apart) {
+    text += Concat("\n         at ", SparsityText(sparsity),
+                   " layers are planned otherwise, so that nothing is said of it");
+  }
   text += advice.in_regions ? "\n         what lies between regions is in none of these times" : "";
   return Concat(text, "\nzeros    ", MethodText(advice), ", at the same places in layers of one shape\ndevice   ",
                 advice.device, " (", advice.features, "), ", advice.threads,
@@ -160,6 +164,7 @@ Json AdviceObject(const Advice& advice) {
           {"counts_tokens", advice.counts_tokens},
           {"measured_batches", advice.batches},
           {"sparsities", advice.sparsities},
+          {"sparsities_apart", advice.apart},
           {"wanted", advice.wanted},
           {"dense_microseconds", advice.dense},
           {"microseconds", advice.totals},

@@ -163,10 +163,10 @@ StatusOr<Advice> AdviseOn(const AdviseCommand& command, Terminal& terminal) {
     if (!taken.ok()) return Annotate(taken.status(), command.model.string());
     samples = *std::move(taken);
   }
-  const Status advised = Advise(samples, command.sparsity, advice);
-  if (!advised.ok()) return Annotate(advised, command.model.string());
   advice.device = samples.front().parts.front().plan.device;
   advice.threads = samples.front().parts.front().plan.threads;
+  const Status advised = Advise(std::move(samples), command.sparsity, advice);
+  if (!advised.ok()) return Annotate(advised, command.model.string());
   if (!command.tuning_cache.empty()) SWIZZLE_RETURN_IF_ERROR(cache.Save());
   return advice;
 }

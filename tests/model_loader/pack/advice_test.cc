@@ -135,11 +135,21 @@ TEST(Advise, TakesTheMedianOfWhatDenseKernelsTook) {
   EXPECT_THAT(advice.layers[0].dense, ElementsAre(DoubleEq(11), DoubleEq(22)));
 }
 
-TEST(Advise, RefusesWhatCannotBeCompared) {
-  Advice advice;
+TEST(Advise, LeavesSparsitiesOutWhereLayersArePlannedOtherwise) {
   std::vector<SparsitySample> samples = ThreeLayers();
-  samples[1].parts[0].plan.layers.pop_back();
-  EXPECT_THAT(std::string(Advise(samples, 0.8, advice).message()), HasSubstr("planned otherwise at other sparsities"));
+  samples[0].parts[0].plan.layers.pop_back();
+  Advice advice;
+  ASSERT_TRUE(Advise(samples, 0.8, advice).ok());
+  EXPECT_THAT(advice.sparsities, ElementsAre(0.8, 0.9));
+  EXPECT_THAT(advice.apart, ElementsAre(0.5));
+  EXPECT_THAT(AdviceText(advice), HasSubstr("at 50 % layers are planned otherwise"));
+  EXPECT_EQ(nlohmann::json::parse(AdviceJson(advice))["sparsities_apart"], nlohmann::json({0.5}));
+  Advice of_half;
+  ASSERT_TRUE(Advise(samples, 0.5, of_half).ok());
+  EXPECT_THAT(of_half.apart, ElementsAre(0.8, 0.9));
+}
+
+TEST(Advise, RefusesWhatHasNothingToPrune) {
   Advice none;
   EXPECT_THAT(std::string(Advise({Made(0.5, {Unweighted(1)})}, 0.5, none).message()),
               HasSubstr("no layer of a plan has a weight that can be pruned"));
