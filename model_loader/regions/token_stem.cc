@@ -101,11 +101,12 @@ class StemFinder {
   // Vectors [batch, count, channels] that are the same for every row: of one row, or an Expand of one.
   bool TakeVectors(int value, Source& source) const {
     const Shape* const shape = ShapeOf(value, 3);
-    const int64_t elements = shape == nullptr ? 0 : (*shape)[1] * (*shape)[2];
     const Node* const expands = MakerIf(value, "Expand");
     const interpreter::Array* const known = KnownOf(expands != nullptr ? expands->inputs[0] : value);
-    const bool fits = known != nullptr && known->dtype == DType::kFloat32 && known->elements() == elements;
-    if (!fits || elements == 0) return false;
+    if (shape == nullptr || known == nullptr || known->dtype != DType::kFloat32) return false;
+    Shape of_row = known->shape;
+    while (of_row.size() < 3) of_row.insert(of_row.begin(), 1);
+    if (known->elements() == 0 || of_row != Shape{1, (*shape)[1], (*shape)[2]}) return false;
     const auto numbers = known->As<float>();
     source.added.values.insert(source.added.values.end(), numbers.begin(), numbers.end());
     if (expands != nullptr) source.nodes.insert(survey_.MakerOf(value));
@@ -162,6 +163,19 @@ class StemFinder {
   const std::set<int>& taken_;
 };
 
+// Whether the stem reads one value, of as many rows as planes has, and of the same ones in both runs of the survey.
+bool HasRowsOf(const Region& stem, int planes, const Survey& survey) {
+  if (stem.inputs.size() != 1) return false;
+  const auto rows_of = [](const std::optional<Shape>& shape) { return shape && !shape->empty() ? (*shape)[0] : -1; };
+  const auto input = static_cast<size_t>(stem.inputs.front()), made = static_cast<size_t>(planes);
+  const auto& shape = survey.shapes[input];
+  const auto& other = survey.other_shapes[input];
+  const bool same_rows = shape && other && !shape->empty() && !other->empty() &&
+                         RowShape(*shape, Form::kImages) == RowShape(*other, Form::kImages);
+  return same_rows && rows_of(shape) == rows_of(survey.shapes[made]) &&
+         rows_of(other) == rows_of(survey.other_shapes[made]);
+}
+
 // Whether nothing outside of the nodes reads what the stem makes.
 bool IsReadInside(const Graph& graph, const Survey& survey, const std::set<int>& stem, const std::set<int>& all) {
   const auto is_inside = [&](int reader) { return all.contains(reader); };
@@ -180,12 +194,15 @@ bool AddStemTo(size_t port, const Graph& graph, const Survey& survey, const std:
   const auto makers = finder.MakersOf(source->planes);
   if (!makers || makers->empty()) return false;
   Region stem = MakeRegion(graph, survey, Form::kImages, *makers);
-  std::vector<int> inputs = stem.inputs;
-  for (size_t i = 0; i < region.region.inputs.size(); ++i) {
-    if (i != port) inputs.push_back(region.region.inputs[i]);
-  }
+  if (!HasRowsOf(stem, source->planes, survey)) return false;
   std::set<int> of_stem(makers->begin(), makers->end());
   of_stem.insert(source->nodes.begin(), source->nodes.end());
+  std::vector<int> inputs = stem.inputs;
+  for (size_t i = 0; i < region.region.inputs.size(); ++i) {
+    if (i == port) continue;
+    if (of_stem.contains(survey.MakerOf(region.region.inputs[i]))) return false;
+    inputs.push_back(region.region.inputs[i]);
+  }
   std::set<int> all = of_stem;
   all.insert(region.region.nodes.begin(), region.region.nodes.end());
   finder.AddUnread(inputs, all);

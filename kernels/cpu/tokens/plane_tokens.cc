@@ -39,6 +39,7 @@ class Run {
         output_(args.Output<T>()),
         tokens_(args.problem->output.batch),
         channels_(args.problem->output.channels),
+        rows_(args.problem->input.batch),
         plane_(args.problem->input.plane()),
         before_(table_.length - plane_),
         has_panels_(args.problem->to.layout == Layout::kPanels),
@@ -66,6 +67,7 @@ class Run {
   Piece PieceAt(int64_t token, int64_t most) const {
     const int64_t row = token / table_.length, place = token % table_.length;
     if (place < before_) return {place, std::min(most, before_ - place)};
+    if (row >= rows_) return {place, std::min(most, table_.length - place)};
     const int64_t position = place - before_;
     const int64_t left = std::min(most, plane_ - position);
     if (!has_panels_) return {place, left, true, row * channels_ * plane_ + position, plane_};
@@ -88,7 +90,7 @@ class Run {
   const AddedVectors& table_;
   const T* const input_;
   T* const output_;
-  const int64_t tokens_, channels_, plane_;
+  const int64_t tokens_, channels_, rows_, plane_;
   const int64_t before_;  // tokens of a sequence that have no position
   const bool has_panels_;
   const TokenMatrix from_, to_;

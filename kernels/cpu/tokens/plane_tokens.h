@@ -1,5 +1,5 @@
-// The positions of planes as tokens of packed sequences: rows plane_tokens_<layout>_dense_<type>_base, kPanels and
-// kNchw.
+// The positions of planes as tokens of packed sequences, of which those behind the last row have none: rows
+// plane_tokens_<layout>_dense_<type>_base, kPanels and kNchw.
 #ifndef SWIZZLE_KERNELS_CPU_TOKENS_PLANE_TOKENS_H_
 #define SWIZZLE_KERNELS_CPU_TOKENS_PLANE_TOKENS_H_
 

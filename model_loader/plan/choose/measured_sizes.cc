@@ -38,7 +38,10 @@ std::vector<int64_t> MeasuredCounts(const Network& network, BatchSize max, bool 
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   }
   int64_t most = sequences ? max.tokens : max.rows;
-  if (is_whole) most = std::max(most - most % network.sequences->length, network.sequences->length);
+  if (is_whole) {
+    const int64_t length = network.sequences->length;
+    most = std::min(std::max(most - most % length, length), max.rows * length);
+  }
   const auto first = std::ranges::lower_bound(counts, most);
   if (first == counts.end()) return counts;
   *first = most;

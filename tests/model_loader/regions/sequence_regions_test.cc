@@ -280,6 +280,21 @@ TEST_F(SequenceRegionsTest, PatchesThatOthersReadAreOfARegionOfTheirOwn) {
   ExpectSame(regional, {{3, 3, 8, 8}});
 }
 
+// A convolution of the planes that is added to their tokens, which the region then reads as well.
+TEST_F(SequenceRegionsTest, TokensMayBeReadBesideWhatIsMadeOfThem) {
+  OnnxBuilder builder = Starting({-1, 4, 12});
+  builder.Floats("wide", {kChannels, 4, 3}, Weights(kChannels * 12));
+  builder.Node("Conv", {"x", "wide"}, {"planes"});
+  builder.Node("Transpose", {"planes"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Node("Transpose", {"tokens"}, {"back"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Floats("near", {kChannels, kChannels, 3}, Weights(kChannels * kChannels * 3));
+  builder.Node("Conv", {"back", "near"}, {"moved"}, {{"pads", std::vector<int64_t>{1, 1}}});
+  builder.Node("Transpose", {"moved"}, {"positions"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Node("Add", {"tokens", "positions"}, {"placed"});
+  builder.Output(TwoLayers(builder, "placed"));
+  ExpectSame(Plan(builder), {{3, 4, 12}});
+}
+
 // Each token is of its place alone where planes hold it in another order.
 TEST_F(SequenceRegionsTest, PlanesInAnotherOrderAreNoTokens) {
   OnnxBuilder builder = Patches();
