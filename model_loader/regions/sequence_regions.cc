@@ -59,11 +59,11 @@ class Source final : public SectionSource {
   int MakerOf(int value) const override { return survey_.MakerOf(value); }
   std::span<const int> ReadersOf(int value) const override { return survey_.readers[static_cast<size_t>(value)]; }
   bool IsKnown(int value) const override {
-    const interpreter::Array* const known = KnownOf(value);
+    const interpreter::Array* const known = survey_.KnownOf(value);
     return known != nullptr && !known->IsSequence() && !known->HasStrings();
   }
   bool IsReal(int value) const override { return survey_.dtypes[static_cast<size_t>(value)] == DType::kFloat32; }
-  Tensor Elements(int value) const override { return TensorOf(*KnownOf(value)); }
+  Tensor Elements(int value) const override { return TensorOf(*survey_.KnownOf(value)); }
   int64_t ChannelsOf(int value) const override {
     const bool fits = ExtentsOf(value, survey_, shapes_) == std::optional(candidate_.extents);
     return fits ? *shapes_.Of(value)->back().Number() : 0;
@@ -73,13 +73,6 @@ class Source final : public SectionSource {
 
  private:
   static_assert(Survey::kOutside == SectionSource::kOutside);
-  const interpreter::Array* KnownOf(int value) const {
-    for (const auto* values : {&survey_.known, &survey_.fixed}) {
-      if (const auto found = values->find(value); found != values->end()) return &found->second;
-    }
-    return nullptr;
-  }
-
   const Survey& survey_;
   const RunShapes& shapes_;
   const Candidate& candidate_;

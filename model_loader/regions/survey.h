@@ -37,6 +37,13 @@ struct Survey {
   static constexpr int kOutside = -1;
 
   bool IsKnown(int value) const { return known.contains(value); }
+  // What the value holds where it is known or fixed, else null.
+  const interpreter::Array* KnownOf(int value) const {
+    for (const auto* values : {&known, &fixed}) {
+      if (const auto found = values->find(value); found != values->end()) return &found->second;
+    }
+    return nullptr;
+  }
   // The node that makes it, or kOutside.
   int MakerOf(int value) const { return value == kNoValue ? kOutside : makers[static_cast<size_t>(value)]; }
   // The node that alone reads it, once; kOutside where there are others, or it is an output of the graph.

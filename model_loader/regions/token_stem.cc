@@ -25,7 +25,7 @@ class StemFinder {
   StemFinder(const Graph& graph, const Survey& survey, const std::set<int>& taken)
       : graph_(graph), survey_(survey), taken_(taken) {}
 
-  // Of a value [batch, length, channels].
+  // Where the tokens of a value [batch, length, channels] come from; nothing where they are no plane's positions.
   std::optional<Source> SourceOf(int tokens) const {
     const Shape* const shape = ShapeOf(tokens, 3);
     if (shape == nullptr) return std::nullopt;
@@ -91,18 +91,11 @@ class StemFinder {
     return node.op == op && node.domain.empty() ? &node : nullptr;
   }
 
-  const interpreter::Array* KnownOf(int value) const {
-    for (const auto* values : {&survey_.known, &survey_.fixed}) {
-      if (const auto found = values->find(value); found != values->end()) return &found->second;
-    }
-    return nullptr;
-  }
-
   // Vectors [batch, count, channels] that are the same for every row: of one row, or an Expand of one.
   bool TakeVectors(int value, Source& source) const {
     const Shape* const shape = ShapeOf(value, 3);
     const Node* const expands = MakerIf(value, "Expand");
-    const interpreter::Array* const known = KnownOf(expands != nullptr ? expands->inputs[0] : value);
+    const interpreter::Array* const known = survey_.KnownOf(expands != nullptr ? expands->inputs[0] : value);
     if (shape == nullptr || known == nullptr || known->dtype != DType::kFloat32) return false;
     Shape of_row = known->shape;
     while (of_row.size() < 3) of_row.insert(of_row.begin(), 1);
@@ -166,14 +159,12 @@ class StemFinder {
 // Whether the stem reads one value, of as many rows as planes has, and of the same ones in both runs of the survey.
 bool HasRowsOf(const Region& stem, int planes, const Survey& survey) {
   if (stem.inputs.size() != 1) return false;
-  const auto rows_of = [](const std::optional<Shape>& shape) { return shape && !shape->empty() ? (*shape)[0] : -1; };
   const auto input = static_cast<size_t>(stem.inputs.front()), made = static_cast<size_t>(planes);
-  const auto& shape = survey.shapes[input];
-  const auto& other = survey.other_shapes[input];
-  const bool same_rows = shape && other && !shape->empty() && !other->empty() &&
-                         RowShape(*shape, Form::kImages) == RowShape(*other, Form::kImages);
-  return same_rows && rows_of(shape) == rows_of(survey.shapes[made]) &&
-         rows_of(other) == rows_of(survey.other_shapes[made]);
+  for (const auto* const shapes : {&survey.shapes, &survey.other_shapes}) {
+    const std::optional<Shape>&from = (*shapes)[input], &to = (*shapes)[made];
+    if (!from || !to || from->empty() || to->empty() || from->front() != to->front()) return false;
+  }
+  return RowShape(*survey.shapes[input], Form::kImages) == RowShape(*survey.other_shapes[input], Form::kImages);
 }
 
 // Whether nothing outside of the nodes reads what the stem makes.

@@ -61,7 +61,7 @@ std::string TensorOf(const TextRequest& request, const TextPart& part) {
 }
 
 PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec) {
-  // Of a token, as vocabularies cut most texts. That of each text's length stands for the special tokens.
+  // A token has so many bytes, as vocabularies cut most texts; special tokens are not counted.
   constexpr int64_t kTokenBytes = 4;
   constexpr int64_t kQueueParts = 4;
   const Limits limits = LimitsOf(spec);

@@ -54,8 +54,8 @@ struct PartsAtOnce {
   }
 };
 
-// Of parts of one row each, which the model's batches take together: about as much as kLeast batches have, by rows and
-// by tokens, and a quarter of what may wait at most. kLeast where a batch is one request.
+// How many parts of one row each, which the model's batches take together, are under way: about as much as kLeast
+// batches have, by rows and by tokens, and a quarter of what may wait at most; kLeast where a batch is one request.
 PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec);
 
 // The bytes of rows, each `row_bytes` long, that stand in several strings, in one: row i at places[i].
