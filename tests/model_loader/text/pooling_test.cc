@@ -87,7 +87,7 @@ TEST_F(PooledEncoderTest, OfTheLastTokenTheStatesAreLeft) {
   const auto [states, shape] = Run(nullptr);
   const auto [left, left_shape] = Run([](Graph& graph) { return PoolTokens(Pooling::kLast, graph); });
   EXPECT_EQ(left_shape, shape);
-  EXPECT_EQ(left, states);
+  swizzle::testing::ExpectClose(left, states, 1e-5f);  // Each plan chooses kernels, which round their sums differently.
 }
 
 TEST_F(PooledEncoderTest, VectorsGoThroughDenseLayers) {
