@@ -87,6 +87,7 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
   const int64_t channels = problem.input.channels, size = channels / problem.attention().heads;
   const int64_t key_head = head / problem.attention().group_size;
   const int64_t first_column = is_biased && matrix->cols != pairs.count() ? window * pairs.count() : 0;
+  const int64_t key_channels = KeyChannels(problem);
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
@@ -94,7 +95,7 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
     for (int64_t c = 0; c < size; ++c) {
       const int64_t of_heads = head * size + c;
       const double of_query = inputs.queries[query * channels + of_heads];
-      const double of_key = inputs.keys[key * KeyChannels(problem) + key_head * size + c];
+      const double of_key = inputs.keys[key * key_channels + key_head * size + c];
       score += of_query * of_key;
       if (!is_disentangled) continue;
       const float* const at_place = matrix->values.data() + places->At(key - query);
@@ -146,6 +147,7 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
   if (problem.attention().packed) return PackedAttention(problem, inputs.queries, sequences, weight);
   const DenseMatrix* const matrix = weight == nullptr ? nullptr : weight->matrix.As<DenseMatrix>();
   const int64_t channels = problem.output.channels, size = channels / problem.attention().heads;
+  const int64_t value_channels = ValueChannels(problem);
   Result result(problem.output.batch * channels);
   for (int64_t query = 0; query < problem.output.batch; ++query) {
     const int64_t sequence = SequenceOf(sequences, query);
@@ -157,12 +159,11 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
     }
     for (int64_t head = 0; head < problem.attention().heads; ++head) {
       const Result weights = AttentionWeights(problem, inputs, sequences, matrix, window, query, head, begin, end);
-      const int64_t value_head = head / problem.attention().group_size;
-      for (int64_t c = 0; c < size; ++c) {
-        for (int64_t key = begin; key < end; ++key) {
-          const double value = inputs.values[key * ValueChannels(problem) + value_head * size + c];
-          result[query * channels + head * size + c] += weights[key - begin] * value;
-        }
+      const auto values = inputs.values.begin() + head / problem.attention().group_size * size;
+      for (int64_t key = begin; key < end; ++key) {
+        const auto of_key = values + key * value_channels;
+        for (int64_t c = 0; c < size; ++c)
+          result[query * channels + head * size + c] += weights[key - begin] * of_key[c];
       }
     }
   }
