@@ -10,8 +10,6 @@
 namespace swizzle::client {
 namespace {
 
-double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
-
 int64_t Microseconds(absl::Duration duration) {
   return std::llround(absl::ToDoubleMicroseconds(std::max(duration, absl::ZeroDuration())));
 }

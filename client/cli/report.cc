@@ -10,8 +10,6 @@
 namespace swizzle::client {
 namespace {
 
-double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
-
 Json QuantilesJson(const std::vector<absl::Duration>& ascending) {
   return {{"p50", Milliseconds(Quantile(ascending, 0.5))},
           {"p90", Milliseconds(Quantile(ascending, 0.9))},

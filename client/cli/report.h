@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "client/cli/command.h"
 #include "client/load_generator.h"
 #include "client/tensor.h"
@@ -14,6 +15,12 @@
 namespace swizzle::client {
 
 using Json = nlohmann::ordered_json;
+
+inline double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
+// 0 where no time went by.
+inline double PerSecond(int64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
 
 // Prints one line of JSON.
 void PrintJson(const Json& json, Terminal& terminal);

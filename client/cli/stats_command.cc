@@ -13,10 +13,6 @@
 namespace swizzle::client {
 namespace {
 
-double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
-
-double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
-
 Json StageJson(const TimedCount& stage) {
   return {
       {"count", stage.count}, {"seconds", absl::ToDoubleSeconds(stage.total)}, {"mean_ms", Milliseconds(stage.Mean())}};

@@ -9,16 +9,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/printable.h"
+#include "client/cli/report.h"
 
 namespace swizzle::client {
 namespace {
 
 constexpr size_t kWidestName = 40;
 constexpr int kFrame = 3;  // lines of a table besides the models: head, what is left out, where the cursor stands
-
-double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
-
-double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 double RowsOfABatch(const ModelStatistics& between) {
   return between.batches > 0 ? static_cast<double>(between.rows) / static_cast<double>(between.batches) : 0;

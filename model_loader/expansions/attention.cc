@@ -1,5 +1,4 @@
 // Attention, of the standard and of com.microsoft, as products and a softmax.
-#include <limits>
 
 #include "model_loader/expansions/attention_core.h"
 #include "model_loader/expansions/constant_weights.h"
@@ -7,10 +6,6 @@
 
 namespace swizzle::expansions {
 namespace {
-
-constexpr int64_t kLength = 2;  // dimension of heads
-// What ONNX Runtime masks with where the standard says minus infinity: rows without any key stay numbers.
-constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // The past's length, a scalar; kNoValue: there is none.
 int LengthOf(Site& site, int past) { return past == kNoValue ? kNoValue : site.Dimension(past, kLength); }
@@ -214,8 +209,10 @@ Status QuantisedAttention(Site& site) {
 
 namespace {
 
-// The standard's inputs.
-constexpr size_t kMask = 3, kPastKeys = 4, kPastValues = 5, kValidKeys = 6;
+// Inputs of the standard's operator.
+struct Standard {
+  static constexpr size_t kMask = 3, kPastKeys = 4, kPastValues = 5, kValidKeys = 6;
+};
 
 StatusOr<Sight> StandardSight(Site& site) {
   Sight sight;
@@ -228,8 +225,9 @@ StatusOr<Sight> StandardSight(Site& site) {
 
 // Behind the past, or so that the last query stands at the last key that counts.
 int PlaceOfFirst(Site& site, const Heads& heads) {
-  if (site.Has(kPastKeys) || !site.Has(kValidKeys)) return LengthOf(site, site.In(kPastKeys));
-  const int counts = site.Cast(site.In(kValidKeys), DType::kInt64);
+  if (site.Has(Standard::kPastKeys) || !site.Has(Standard::kValidKeys))
+    return LengthOf(site, site.In(Standard::kPastKeys));
+  const int counts = site.Cast(site.In(Standard::kValidKeys), DType::kInt64);
   return site.Unsqueeze(site.Make("Sub", {counts, site.Dimension(heads.q, kLength)}), {1, 2, 3});
 }
 
@@ -274,17 +272,17 @@ Status Attention(Site& site) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t mode, site.Int("qk_matmul_output_mode", 0));
   heads.scale = scale;
   heads.softcap = softcap;
-  heads.k = WithPast(site, site.In(kPastKeys), heads.k);
-  heads.v = WithPast(site, site.In(kPastValues), heads.v);
+  heads.k = WithPast(site, site.In(Standard::kPastKeys), heads.k);
+  heads.v = WithPast(site, site.In(Standard::kPastValues), heads.v);
   site.Result(1, heads.k);
   site.Result(2, heads.v);
-  if (site.Has(kMask)) {
-    const int mask = site.In(kMask);
+  if (site.Has(Standard::kMask)) {
+    const int mask = site.In(Standard::kMask);
     const bool is_bool = site.TypeOf(mask) == DType::kBool;
     heads.bias.push_back(is_bool ? BiasOfMask(site, mask, heads, kLowest) : mask);
   }
-  if (site.Has(kValidKeys)) {
-    SWIZZLE_ASSIGN_OR_RETURN(heads.bias.emplace_back(), KeyBias(site, site.In(kValidKeys), heads, kLowest));
+  if (site.Has(Standard::kValidKeys)) {
+    SWIZZLE_ASSIGN_OR_RETURN(heads.bias.emplace_back(), KeyBias(site, site.In(Standard::kValidKeys), heads, kLowest));
   }
   SWIZZLE_ASSIGN_OR_RETURN(const Sight sight, StandardSight(site));
   if (!sight.IsAll()) heads.bias.push_back(BiasOfSight(site, heads, sight, PlaceOfFirst(site, heads), kLowest));

@@ -5,8 +5,6 @@
 namespace swizzle::expansions {
 namespace {
 
-constexpr int64_t kLength = 2, kSize = 3;  // dimensions of heads
-
 // Queries times the scale: by a number, where the size of heads is known.
 int ScaledScores(Site& site, const Heads& heads, int scores) {
   if (heads.scale != 0.0) return site.Scaled(scores, heads.scale);

@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_EXPANSIONS_ATTENTION_CORE_H_
 #define SWIZZLE_MODEL_LOADER_EXPANSIONS_ATTENTION_CORE_H_
 
+#include <limits>
 #include <vector>
 
 #include "model_loader/expansions/site.h"
@@ -15,6 +16,10 @@ struct Heads {
   double softcap = 0.0;   // 0: none
   std::vector<int> bias;  // each added to the scores, and broadcast
 };
+
+inline constexpr int64_t kLength = 2, kSize = 3;  // dimensions of heads
+// What ONNX Runtime masks with where the standard says minus infinity: rows without any key stay numbers.
+inline constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // More heads than any model has: each may become a number in a list.
 inline constexpr int64_t kMostHeads = int64_t{1} << 16;

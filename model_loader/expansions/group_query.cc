@@ -1,5 +1,4 @@
 // com.microsoft's GroupQueryAttention: causal, with keys and values of before, whose heads several of queries share.
-#include <limits>
 
 #include "model_loader/expansions/attention_core.h"
 #include "model_loader/expansions/operators.h"
@@ -8,19 +7,18 @@
 namespace swizzle::expansions {
 namespace {
 
-constexpr double kLowest = std::numeric_limits<float>::lowest();
 constexpr size_t kQ = 0, kK = 1, kV = 2, kPastKeys = 3, kPastValues = 4, kLastKeys = 5, kKeys = 6, kCosines = 7,
                  kSines = 8, kPositions = 9, kScores = 10, kSink = 11;
 
-struct Settings {
+struct GroupSettings {
   int64_t heads = 0, kept = 0;  // of queries; of keys and values
   RotaryTables tables;
   bool rotates = false;
   Sight sight{.behind = 0};
 };
 
-StatusOr<Settings> ReadSettings(Site& site, Heads& heads) {
-  Settings settings;
+StatusOr<GroupSettings> ReadGroupSettings(Site& site, Heads& heads) {
+  GroupSettings settings;
   SWIZZLE_ASSIGN_OR_RETURN(settings.heads, site.Int("num_heads", 0));
   SWIZZLE_ASSIGN_OR_RETURN(settings.kept, site.Int("kv_num_heads", 0));
   if (settings.heads < 1 || settings.kept < 1 || settings.heads % settings.kept != 0 || settings.heads > kMostHeads) {
@@ -44,7 +42,7 @@ StatusOr<Settings> ReadSettings(Site& site, Heads& heads) {
 }
 
 // Queries, keys and values, [batch, length, heads, size], which may come in one.
-std::vector<int> SplitInputs(Site& site, const Settings& settings) {
+std::vector<int> SplitInputs(Site& site, const GroupSettings& settings) {
   if (site.Has(kK)) {
     return {site.Reshape(site.In(kQ), {0, 0, settings.heads, -1}), site.Reshape(site.In(kK), {0, 0, settings.kept, -1}),
             site.Reshape(site.In(kV), {0, 0, settings.kept, -1})};
@@ -74,7 +72,7 @@ int Joined(Site& site, int past, int given, int before, int keys) {
   return site.Make("GatherElements", {both, indices}, {{"axis", int64_t{2}}});
 }
 
-int Repeated(Site& site, int x, const Settings& settings) {
+int Repeated(Site& site, int x, const GroupSettings& settings) {
   const int64_t times = settings.heads / settings.kept;
   if (times == 1) return x;
   std::vector<int64_t> places;
@@ -86,7 +84,7 @@ int Repeated(Site& site, int x, const Settings& settings) {
 
 Status GroupQueryAttention(Site& site) {
   Heads heads;
-  SWIZZLE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(site, heads));
+  SWIZZLE_ASSIGN_OR_RETURN(const GroupSettings settings, ReadGroupSettings(site, heads));
   if (site.Has(kPastKeys) != site.Has(kPastValues)) return InvalidArgument("it has past keys or past values alone");
   std::vector<int> parts = SplitInputs(site, settings);
   const int length = site.Dimension(parts[0], 1);

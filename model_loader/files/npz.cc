@@ -11,14 +11,14 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{1} << 33;
+constexpr int64_t kMaxArchiveBytes = int64_t{1} << 33;
 constexpr std::string_view kEnding = ".npy";
 // Of PKWARE's APPNOTE.TXT: 4.3.7, 4.3.12, 4.3.16.
 constexpr uint32_t kLocalSignature = 0x04034b50, kEntrySignature = 0x02014b50, kEndSignature = 0x06054b50;
 constexpr size_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22;
 constexpr size_t kMaxComment = 65535;
 
-Status Malformed(const char* what) { return InvalidArgument("this is not an .npz file: ", what); }
+Status MalformedArchive(const char* what) { return InvalidArgument("this is not an .npz file: ", what); }
 
 constexpr std::array<uint32_t, 256> MakeCrcTable() {
   std::array<uint32_t, 256> table{};
@@ -61,8 +61,8 @@ class Archive {
       SWIZZLE_ASSIGN_OR_RETURN(const Entry entry, TakeEntry());
       // One place of the file that many names share would be read into memory for each.
       if (entry.method == 0) declared_ += entry.bytes;  // others are refused
-      if (declared_ > file_.size()) return Malformed("its arrays are together longer than the file");
-      if (!entry.name.ends_with(kEnding)) return Malformed("it holds a file whose name does not end in .npy");
+      if (declared_ > file_.size()) return MalformedArchive("its arrays are together longer than the file");
+      if (!entry.name.ends_with(kEnding)) return MalformedArchive("it holds a file whose name does not end in .npy");
       const std::string name = entry.name.substr(0, entry.name.size() - kEnding.size());
       StatusOr<NpyArray> array = Open(entry);
       if (!array.ok()) return Annotate(array.status(), Concat("array ", QuotedName(name)));
@@ -75,11 +75,11 @@ class Archive {
 
  private:
   Status FindDirectory() {
-    if (file_.size() < kEndBytes) return Malformed("it is too short for an archive");
+    if (file_.size() < kEndBytes) return MalformedArchive("it is too short for an archive");
     const size_t first = file_.size() - std::min(file_.size(), kEndBytes + kMaxComment);
     size_t end = file_.size() - kEndBytes;
     while (end > first && Read(file_, end, 4) != kEndSignature) --end;
-    if (Read(file_, end, 4) != kEndSignature) return Malformed("it has no directory; it may be truncated");
+    if (Read(file_, end, 4) != kEndSignature) return MalformedArchive("it has no directory; it may be truncated");
     entries_ = Read(file_, end + 10, 2);
     at_ = Read(file_, end + 16, 4);
     if (entries_ == 0xFFFF || at_ == 0xFFFFFFFF) {
@@ -91,12 +91,13 @@ class Archive {
   bool Has(size_t at, size_t bytes) const { return at <= file_.size() && bytes <= file_.size() - at; }
 
   StatusOr<Entry> TakeEntry() {
-    if (!Has(at_, kEntryBytes) || Read(file_, at_, 4) != kEntrySignature) return Malformed("its directory is damaged");
+    if (!Has(at_, kEntryBytes) || Read(file_, at_, 4) != kEntrySignature)
+      return MalformedArchive("its directory is damaged");
     Entry entry{
         {}, Read(file_, at_ + 10, 2), Read(file_, at_ + 16, 4), Read(file_, at_ + 24, 4), Read(file_, at_ + 42, 4)};
     const size_t name_bytes = Read(file_, at_ + 28, 2);
     const size_t rest = size_t{Read(file_, at_ + 30, 2)} + Read(file_, at_ + 32, 2);
-    if (!Has(at_ + kEntryBytes, name_bytes + rest)) return Malformed("its directory is damaged");
+    if (!Has(at_ + kEntryBytes, name_bytes + rest)) return MalformedArchive("its directory is damaged");
     const auto name = file_.subspan(at_ + kEntryBytes, name_bytes);
     entry.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
     at_ += kEntryBytes + name_bytes + rest;
@@ -106,11 +107,11 @@ class Archive {
   StatusOr<NpyArray> Open(const Entry& entry) const {
     if (entry.method != 0) return Unimplemented("it is compressed; save it with numpy.savez");
     if (!Has(entry.header, kLocalBytes) || Read(file_, entry.header, 4) != kLocalSignature) {
-      return Malformed("its directory does not fit its contents");
+      return MalformedArchive("its directory does not fit its contents");
     }
     const size_t begin =
         size_t{entry.header} + kLocalBytes + Read(file_, entry.header + 26, 2) + Read(file_, entry.header + 28, 2);
-    if (!Has(begin, entry.bytes)) return Malformed("it is truncated");
+    if (!Has(begin, entry.bytes)) return MalformedArchive("it is truncated");
     const auto bytes = file_.subspan(begin, entry.bytes);
     if (Crc32(bytes) != entry.crc) return InvalidArgument("its checksum is wrong: the file is damaged");
     return ParseNpy(bytes);
@@ -127,7 +128,7 @@ class Archive {
 StatusOr<NpyArrays> ParseNpz(std::span<const std::byte> file) { return Archive(file).Arrays(); }
 
 StatusOr<NpyArrays> ReadNpz(const std::filesystem::path& file) {
-  const StatusOr<std::vector<std::byte>> bytes = ReadFile(file, kMaxFileBytes);
+  const StatusOr<std::vector<std::byte>> bytes = ReadFile(file, kMaxArchiveBytes);
   if (!bytes.ok()) return bytes.status();
   StatusOr<NpyArrays> arrays = ParseNpz(*bytes);
   if (!arrays.ok()) return Annotate(arrays.status(), file.string());

@@ -11,8 +11,6 @@ using interpreter::Call;
 
 namespace {
 
-float* FloatsOf(const Array& array) { return reinterpret_cast<float*>(array.data.get()); }
-
 Array Viewed(const Array& array, Shape shape) {
   Array view = array;
   view.shape = std::move(shape);
@@ -37,7 +35,7 @@ StatusOr<Array> NormaliseLists(Call& call, int64_t lists, int64_t pieces) {
                                         .length = x.elements() / (images * lists),
                                         .epsilon = epsilon,
                                         .from = FloatsOf(x),
-                                        .to = FloatsOf(rows)},
+                                        .to = MutableFloats(rows)},
                                        call.stream());
   const Shape piecewise = {images, pieces, x.elements() / (images * pieces)};
   const Array scaling[] = {Viewed(rows, piecewise), Viewed(call.In(1), {pieces, 1})};

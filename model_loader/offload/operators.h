@@ -27,6 +27,12 @@ std::span<const DeviceOperator> DeviceOperators();
 // Null if there is none of this name.
 const DeviceOperator* FindDeviceOperator(std::string_view domain, std::string_view op);
 
+// Of an array of floats on the device.
+inline const float* FloatsOf(const interpreter::Array& array) {
+  return reinterpret_cast<const float*>(array.data.get());
+}
+inline float* MutableFloats(interpreter::Array& array) { return reinterpret_cast<float*>(array.data.get()); }
+
 // points.cc: one function of each element.
 template <PointOp kOp>
 StatusOr<interpreter::Array> Unary(interpreter::Call& call);

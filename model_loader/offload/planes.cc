@@ -14,9 +14,6 @@ using interpreter::Window;
 
 namespace {
 
-const float* FloatsOf(const Array& array) { return reinterpret_cast<const float*>(array.data.get()); }
-float* MutableFloats(Array& array) { return reinterpret_cast<float*>(array.data.get()); }
-
 Status CheckFloats(const Call& call) {
   for (size_t i = 0; i < call.input_count(); ++i) {
     if (call.Has(i) && call.In(i).dtype != DType::kFloat32) return Unimplemented("a device computes it in FP32 alone");

@@ -20,9 +20,6 @@ Status CheckFloats(const Array& array) {
   return Unimplemented("a device does not compute it in ", DTypeName(array.dtype));
 }
 
-const float* FloatsOf(const Array& array) { return reinterpret_cast<const float*>(array.data.get()); }
-float* MutableFloats(Array& array) { return reinterpret_cast<float*>(array.data.get()); }
-
 }  // namespace
 
 template <RowReduction kReduction>

@@ -43,12 +43,12 @@ std::string OverloadOf(const Message& message, int number) {
   return overload;
 }
 
-using Attributes = std::map<std::string, onnx::AttributeProto>;  // by name
+using AttributesByName = std::map<std::string, onnx::AttributeProto>;  // by name
 
 // The default attributes of an onnx::FunctionProto.
 template <typename Function>
-Attributes DefaultsOf(const Function& function) {
-  Attributes defaults;
+AttributesByName DefaultsOf(const Function& function) {
+  AttributesByName defaults;
   if constexpr (requires { function.attribute_proto(); }) {
     for (const onnx::AttributeProto& attribute : function.attribute_proto()) defaults[attribute.name()] = attribute;
   } else {
@@ -100,7 +100,7 @@ class Renaming {
 };
 
 // Replaces what refers to a function's attributes; what refers to one that is neither given nor has a default goes.
-void Resolve(onnx::NodeProto& node, const Attributes& given) {
+void Resolve(onnx::NodeProto& node, const AttributesByName& given) {
   auto attributes = std::move(*node.mutable_attribute());
   node.clear_attribute();
   for (auto& attribute : attributes) {
@@ -178,7 +178,7 @@ class Inliner {
       names.Set(function.input(i), i < node.input_size() ? node.input(i) : "");
     }
     const Nodes copies = NameOutputs(function, node, names);
-    Attributes given = DefaultsOf(function);
+    AttributesByName given = DefaultsOf(function);
     for (const auto& attribute : node.attribute()) given[attribute.name()] = attribute;
     for (const auto& body_node : function.node()) {
       onnx::NodeProto copy = body_node;

@@ -19,7 +19,7 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kFirstOpset = 13;
+constexpr int64_t kFirstStaticOpset = 13;
 
 // The dimension of a layer's weight that counts output channels; -1: it is no layer that has whole numbers here.
 int OutputAxis(const onnx::NodeProto& node, int rank) {
@@ -329,7 +329,7 @@ StatusOr<QuantisedOnnx> QuantiseOnnxStatically(std::span<const std::byte> model,
   if (!proto.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
     return NotOnnx(model);
   }
-  SWIZZLE_RETURN_IF_ERROR(ConvertOpset(proto, kFirstOpset));
+  SWIZZLE_RETURN_IF_ERROR(ConvertOpset(proto, kFirstStaticOpset));
   if (HasQuantisingNodes(proto.graph())) {
     return InvalidArgument("it is quantised already; start from the FP32 model");
   }

@@ -51,7 +51,7 @@ struct TransposedAxis {
   }
 };
 
-using Axes = std::array<TransposedAxis, 2>;
+using PlaneAxes = std::array<TransposedAxis, 2>;
 
 constexpr int64_t kMostSteps = 1 << 8;  // of one block, in each direction
 
@@ -84,7 +84,7 @@ class Expansion {
   }
 
   // Nothing where a convolution and DepthToSpace are not what the node does, or its weight would be too large.
-  std::optional<Axes> AxesOf(const Node& node) {
+  std::optional<PlaneAxes> AxesOf(const Node& node) {
     const auto auto_pad = AutoPadOf(node);
     const auto strides = IntsAttribute(node, "strides", {1, 1}), pads = IntsAttribute(node, "pads", {0, 0, 0, 0});
     const auto added = IntsAttribute(node, "output_padding", {0, 0});
@@ -101,7 +101,7 @@ class Expansion {
       const Tensor* const bias = Floats(node.Input(2));
       if (bias == nullptr || bias->shape != Shape{weight->shape[1]}) return {};
     }
-    Axes axes;
+    PlaneAxes axes;
     for (size_t i = 0; i < 2; ++i) {
       axes[i] = {weight->shape[i + 2], (*strides)[i], (*pads)[i], (*pads)[i + 2], (*added)[i]};
       if (!axes[i].MakeWindow()) return {};
@@ -116,7 +116,7 @@ class Expansion {
   }
 
   // The convolution's weight, [M * steps, C, window], of [C, M, kernel].
-  static Tensor PhasesOf(const Tensor& weight, const Axes& axes) {
+  static Tensor PhasesOf(const Tensor& weight, const PlaneAxes& axes) {
     const auto& [rows, columns] = axes;
     const int64_t inputs = weight.shape[0], outputs = weight.shape[1], steps = rows.stride * columns.stride;
     const Shape shape = {outputs * steps, inputs, rows.window, columns.window};
@@ -148,7 +148,7 @@ class Expansion {
 
   // The DepthToSpace that the transposed convolution may stand before: one that no other node reads, of more numbers
   // than the convolution computes. -1: none.
-  int BlocksBefore(int index, const Axes& axes) {
+  int BlocksBefore(int index, const PlaneAxes& axes) {
     const Node& node = rewriter_.node(index);
     const int mover = rewriter_.Producer(node.inputs[0]);
     if (!blocks_.contains(mover) || rewriter_.SoleReader(node.inputs[0]) != index) return -1;
@@ -178,7 +178,7 @@ class Expansion {
     return Tensor::Floats(shape, values);
   }
 
-  void Expand(int index, const Axes& axes) {
+  void Expand(int index, const PlaneAxes& axes) {
     const Node node = rewriter_.node(index);
     const int64_t step = axes[0].stride;
     Tensor phases = PhasesOf(*Floats(node.inputs[1]), axes);

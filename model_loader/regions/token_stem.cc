@@ -14,7 +14,7 @@ namespace swizzle::regions {
 namespace {
 
 // Where tokens come from.
-struct Source {
+struct TokenSource {
   int planes = kNoValue;
   DenseMatrix added;    // [length, channels]: vectors before the positions, then zeros
   std::set<int> nodes;  // between the planes and the tokens
@@ -26,10 +26,10 @@ class StemFinder {
       : graph_(graph), survey_(survey), taken_(taken) {}
 
   // Where the tokens of a value [batch, length, channels] come from; nothing where they are no plane's positions.
-  std::optional<Source> SourceOf(int tokens) const {
+  std::optional<TokenSource> SourceOf(int tokens) const {
     const Shape* const shape = ShapeOf(tokens, 3);
     if (shape == nullptr) return std::nullopt;
-    Source source;
+    TokenSource source;
     source.added.rows = (*shape)[1];
     source.added.cols = (*shape)[2];
     int positions = tokens;
@@ -92,7 +92,7 @@ class StemFinder {
   }
 
   // Vectors [batch, count, channels] that are the same for every row: of one row, or an Expand of one.
-  bool TakeVectors(int value, Source& source) const {
+  bool TakeVectors(int value, TokenSource& source) const {
     const Shape* const shape = ShapeOf(value, 3);
     const Node* const expands = MakerIf(value, "Expand");
     const interpreter::Array* const known = survey_.KnownOf(expands != nullptr ? expands->inputs[0] : value);
@@ -180,7 +180,7 @@ bool IsReadInside(const Graph& graph, const Survey& survey, const std::set<int>&
 bool AddStemTo(size_t port, const Graph& graph, const Survey& survey, const std::set<int>& taken,
                SequenceRegion& region) {
   const StemFinder finder(graph, survey, taken);
-  std::optional<Source> source = finder.SourceOf(region.region.inputs[port]);
+  std::optional<TokenSource> source = finder.SourceOf(region.region.inputs[port]);
   if (!source) return false;
   const auto makers = finder.MakersOf(source->planes);
   if (!makers || makers->empty()) return false;

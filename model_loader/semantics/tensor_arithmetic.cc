@@ -12,7 +12,7 @@
 namespace swizzle {
 namespace {
 
-struct Operand {
+struct BroadcastOperand {
   const Tensor* tensor;
   Shape strides;  // by dimension of the result
 };
@@ -44,7 +44,8 @@ void Write(std::span<const double> numbers, int64_t first, Tensor& tensor) {
 // result[i] = function(operands' elements there), which are as many as the function takes. A row of the last dimension
 // at a time.
 template <size_t kOperands, typename Function>
-Tensor Computed(DType dtype, Shape shape, const std::array<Operand, kOperands>& operands, const Function& function) {
+Tensor Computed(DType dtype, Shape shape, const std::array<BroadcastOperand, kOperands>& operands,
+                const Function& function) {
   if (shape.empty()) shape = {1};
   const int64_t elements = ProductOf(shape, 0, std::ssize(shape)), row = shape.back();
   Tensor result{dtype, shape, std::vector<std::byte>(static_cast<size_t>(elements) * ElementBytes(dtype))};
@@ -89,7 +90,7 @@ std::optional<Tensor> CombinedTensors(std::string_view op, const Tensor& a, cons
   const StatusOr<Shape> shape = BroadcastShape(shapes);
   if (!computes || !shape.ok() || a.elements() == 0 || b.elements() == 0) return std::nullopt;
   if (ProductOf(*shape, 0, std::ssize(*shape)) != std::max(a.elements(), b.elements())) return std::nullopt;
-  const std::array<Operand, 2> operands = {
+  const std::array<BroadcastOperand, 2> operands = {
       {{&a, BroadcastStrides(a.shape, *shape)}, {&b, BroadcastStrides(b.shape, *shape)}}};
   const auto combined = [&](const auto& function) {
     Tensor tensor = Computed<2>(a.dtype, *shape, operands,
@@ -121,7 +122,7 @@ std::optional<Tensor> ScaledTensor(const Tensor& wholes, const Tensor& scales, c
   if (zero_points == nullptr) zero_points = &zero;
   const auto of_scales = strides_of(scales), of_zeros = strides_of(*zero_points);
   if (!of_scales || !of_zeros) return std::nullopt;
-  const std::array<Operand, 3> operands = {
+  const std::array<BroadcastOperand, 3> operands = {
       {{&wholes, DenseStrides(wholes.shape)}, {&scales, *of_scales}, {zero_points, *of_zeros}}};
   Tensor scaled = Computed<3>(scales.dtype, wholes.shape, operands,
                               [](const auto& rows, size_t i) { return (rows[0][i] - rows[2][i]) * rows[1][i]; });

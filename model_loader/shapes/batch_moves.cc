@@ -9,16 +9,16 @@
 namespace swizzle {
 namespace {
 
-using Result = std::optional<RowsAt>;
+using RowsResult = std::optional<RowsAt>;
 
 // The rows of input 0, where they are.
-Result AsBefore(const BatchNode& node) {
+RowsResult AsBefore(const BatchNode& node) {
   return RowsAt{*node.Rows(0), node.ShapeOf(0)->size(), node.SizeOf(0, *node.Rows(0))};
 }
 
 // Rows stay apart if all dimensions before theirs stay, and theirs is a multiple of the batch again: then each
 // request's elements, which lie together, are as many slices.
-Result Reshaped(const BatchNode& node) {
+RowsResult Reshaped(const BatchNode& node) {
   const StatusOr<bool> allow_zero = AllowsZero(node.node());
   const size_t axis = *node.Rows(0);
   const auto target = node.List(1);
@@ -30,22 +30,22 @@ Result Reshaped(const BatchNode& node) {
   return RowsAt{axis, target->size()};
 }
 
-Result Flattened(const BatchNode& node) {
+RowsResult Flattened(const BatchNode& node) {
   const StatusOr<int64_t> split = FlattenAxis(node.node(), static_cast<int64_t>(node.ShapeOf(0)->size()));
   const bool keeps = split.ok() && *split == 1 && *node.Rows(0) == 0;
-  return keeps ? Result({0, 2, node.SizeOf(0, 0)}) : std::nullopt;
+  return keeps ? RowsResult({0, 2, node.SizeOf(0, 0)}) : std::nullopt;
 }
 
-Result Transposed(const BatchNode& node) {
-  Result result = AsBefore(node);
+RowsResult Transposed(const BatchNode& node) {
+  RowsResult result = AsBefore(node);
   const StatusOr<std::vector<int64_t>> order = PermutationOf(node.node(), result->rank);
   if (!order.ok()) return std::nullopt;
   result->axis = static_cast<size_t>(std::ranges::find(*order, static_cast<int64_t>(result->axis)) - order->begin());
   return result;
 }
 
-Result Squeezed(const BatchNode& node) {
-  Result result = AsBefore(node);
+RowsResult Squeezed(const BatchNode& node) {
+  RowsResult result = AsBefore(node);
   const auto axes = node.Axes(1, result->rank);
   const auto rows = static_cast<int64_t>(result->axis);
   if (!axes || std::ranges::binary_search(*axes, rows)) return std::nullopt;
@@ -54,8 +54,8 @@ Result Squeezed(const BatchNode& node) {
   return result;
 }
 
-Result Unsqueezed(const BatchNode& node) {
-  Result result = AsBefore(node);
+RowsResult Unsqueezed(const BatchNode& node) {
+  RowsResult result = AsBefore(node);
   const auto count = node.Axes(1, kMostSymbolicRank);  // how many there are; their places follow from that
   const auto axes = count ? node.Axes(1, result->rank + count->size()) : std::nullopt;
   if (!axes) return std::nullopt;
@@ -65,8 +65,8 @@ Result Unsqueezed(const BatchNode& node) {
 }
 
 // Along another dimension than rows', in which all have them.
-Result Joined(const BatchNode& node) {
-  const Result result = AsBefore(node);
+RowsResult Joined(const BatchNode& node) {
+  const RowsResult result = AsBefore(node);
   const auto axis = node.Axis(1, result->rank);
   if (!axis || *axis == result->axis) return std::nullopt;
   for (size_t i = 0; i < node.size(); ++i) {
@@ -76,7 +76,7 @@ Result Joined(const BatchNode& node) {
 }
 
 // Gather: data that is the same for all and an index or more a request, or the other way round.
-Result LookedUp(const BatchNode& node) {
+RowsResult LookedUp(const BatchNode& node) {
   const SymbolicShape *const data = node.ShapeOf(0), *const indices = node.ShapeOf(1);
   const auto axis = data == nullptr || indices == nullptr ? std::nullopt : node.Axis(0, data->size());
   const auto rows = node.Rows(0);
@@ -87,8 +87,8 @@ Result LookedUp(const BatchNode& node) {
 }
 
 // GatherElements: in each row, where both have rows.
-Result Collected(const BatchNode& node) {
-  const Result result = AsBefore(node);
+RowsResult Collected(const BatchNode& node) {
+  const RowsResult result = AsBefore(node);
   const auto axis = node.Axis(0, result->rank);
   const bool has_same = node.Rows(1) == result->axis && node.ShapeOf(1)->size() == result->rank &&
                         node.SizeOf(1, result->axis) == *result->size;
@@ -104,13 +104,13 @@ std::optional<size_t> PlaceOfRows(const BatchNode& node, size_t input) {
 }
 
 // ConstantOfShape: the same number in all rows.
-Result Filled(const BatchNode& node) {
+RowsResult Filled(const BatchNode& node) {
   const auto place = PlaceOfRows(node, 0);
-  return place ? Result({*place, node.List(0)->size()}) : std::nullopt;
+  return place ? RowsResult({*place, node.List(0)->size()}) : std::nullopt;
 }
 
 // Rows of what is expanded, which are as many afterwards, or of what is shared, expanded to as many.
-Result Expanded(const BatchNode& node) {
+RowsResult Expanded(const BatchNode& node) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto target = node.List(1);
   if (x == nullptr || !target) return std::nullopt;
@@ -120,18 +120,18 @@ Result Expanded(const BatchNode& node) {
     const bool is_there = target->size() >= from_end;
     const size_t place = is_there ? target->size() - from_end : target->size();
     const bool stays = !is_there || (*target)[place].Is(1) || (*target)[place] == (*x)[*rows];
-    return stays && node.VariesAtMostAt(1, place) ? Result({rank - from_end, rank, (*x)[*rows]}) : std::nullopt;
+    return stays && node.VariesAtMostAt(1, place) ? RowsResult({rank - from_end, rank, (*x)[*rows]}) : std::nullopt;
   }
   const auto place = PlaceOfRows(node, 1);
   const size_t from_end = place ? target->size() - *place : 0;
   const bool is_new = place && (x->size() < from_end || (*x)[x->size() - from_end].Is(1));
-  return is_new ? Result({rank - from_end, rank, (*target)[*place]}) : std::nullopt;
+  return is_new ? RowsResult({rank - from_end, rank, (*target)[*place]}) : std::nullopt;
 }
 
 // The rows have to be taken whole, and nothing else may be cut by what varies.
-Result Sliced(const BatchNode& node) {
+RowsResult Sliced(const BatchNode& node) {
   const auto slice = SliceOf(node);
-  const Result result = AsBefore(node);
+  const RowsResult result = AsBefore(node);
   if (!slice) return std::nullopt;
   for (size_t i = 0; i < slice->axes.size(); ++i) {
     const SymbolicInt &start = slice->starts[i], &end = slice->ends[i];
@@ -143,26 +143,26 @@ Result Sliced(const BatchNode& node) {
   return result;
 }
 
-Result Padded(const BatchNode& node) {
-  const Result result = AsBefore(node);
+RowsResult Padded(const BatchNode& node) {
+  const RowsResult result = AsBefore(node);
   const auto pads = PadsOf(node);
   if (!pads || !node.AreShared(1)) return std::nullopt;
   return (*pads)[result->axis].Is(0) && (*pads)[result->axis + result->rank].Is(0) ? result : std::nullopt;
 }
 
 // Rows of what is repeated along other dimensions, or of one slice that is repeated for each.
-Result Tiled(const BatchNode& node) {
+RowsResult Tiled(const BatchNode& node) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto times = node.List(1);
   if (x == nullptr || !times || times->size() != x->size()) return std::nullopt;
   if (node.Rows(0)) return (*times)[*node.Rows(0)].Is(1) && node.IsShared(1) ? AsBefore(node) : std::nullopt;
   const auto place = PlaceOfRows(node, 1);
-  return place && (*x)[*place].Is(1) ? Result({*place, x->size()}) : std::nullopt;
+  return place && (*x)[*place].Is(1) ? RowsResult({*place, x->size()}) : std::nullopt;
 }
 
 // Rows stay as long as they are.
-Result Resized(const BatchNode& node) {
-  const Result result = AsBefore(node);
+RowsResult Resized(const BatchNode& node) {
+  const RowsResult result = AsBefore(node);
   if (const auto scales = ScalesOf(node)) return (*scales)[result->axis] == 1.0f ? result : std::nullopt;
   const auto coordinates = StringAttribute(node.node(), "coordinate_transformation_mode", "half_pixel");
   const auto policy = StringAttribute(node.node(), "keep_aspect_ratio_policy", "stretch");
@@ -172,12 +172,12 @@ Result Resized(const BatchNode& node) {
   return (*sizes)[result->axis] == *result->size && node.VariesAtMostAt(3, result->axis) ? result : std::nullopt;
 }
 
-struct Move {
+struct RowsMove {
   std::string_view op;
   bool moves_rows;  // input 0 has to have rows
-  Result (*run)(const BatchNode&);
+  RowsResult (*run)(const BatchNode&);
 };
-constexpr Move kMoves[] = {
+constexpr RowsMove kRowsMoves[] = {
     {"Concat", true, Joined},        {"ConstantOfShape", false, Filled}, {"Expand", false, Expanded},
     {"Flatten", true, Flattened},    {"Gather", false, LookedUp},        {"GatherElements", true, Collected},
     {"Pad", true, Padded},           {"Reshape", true, Reshaped},        {"Resize", true, Resized},
@@ -188,8 +188,8 @@ constexpr Move kMoves[] = {
 }  // namespace
 
 std::optional<RowsAt> MovedRows(const BatchNode& node) {
-  const auto* const move = std::ranges::find(kMoves, node.node().op, &Move::op);
-  if (move == std::end(kMoves) || (move->moves_rows && !node.Rows(0))) return std::nullopt;
+  const auto* const move = std::ranges::find(kRowsMoves, node.node().op, &RowsMove::op);
+  if (move == std::end(kRowsMoves) || (move->moves_rows && !node.Rows(0))) return std::nullopt;
   return move->run(node);
 }
 

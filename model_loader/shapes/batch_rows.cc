@@ -10,7 +10,7 @@
 namespace swizzle {
 namespace {
 
-using Result = std::optional<RowsAt>;
+using RowsResult = std::optional<RowsAt>;
 
 // A scale or zero point of com.microsoft, one number of any rank, which doesn't broadcast.
 bool IsScale(const BatchNode& node, size_t input) {
@@ -19,7 +19,7 @@ bool IsScale(const BatchNode& node, size_t input) {
 
 // Dimensions are aligned at their ends: rows stay apart where all that have rows have them at the same place, as many,
 // and all else has one element there.
-Result Elementwise(const BatchNode& node) {
+RowsResult Elementwise(const BatchNode& node) {
   if (node.opset() < 7 && node.node().attributes.contains("axis")) return std::nullopt;
   std::optional<size_t> place;  // of the rows, from the end
   std::optional<SymbolicInt> size;
@@ -47,7 +47,7 @@ Result Elementwise(const BatchNode& node) {
 }
 
 // The operator makes row i of dimension 0 of row i of input 0.
-Result OfFirstInput(const BatchNode& node, size_t output) {
+RowsResult OfFirstInput(const BatchNode& node, size_t output) {
   const std::string& op = node.node().op;
   if (node.ShapeOf(0) == nullptr || node.Rows(0) != 0 || !node.AreShared(1)) return std::nullopt;
   if (output > 0 && op != "Dropout") return std::nullopt;  // MaxPool's indices count from the start of the batch
@@ -82,7 +82,7 @@ bool IsOneIfAny(const BatchNode& node, size_t input) {
 }
 
 // Behind dimensions that are reduced to 1, or disappear.
-Result Reduced(const BatchNode& node, const std::vector<int64_t>& axes, bool keep) {
+RowsResult Reduced(const BatchNode& node, const std::vector<int64_t>& axes, bool keep) {
   const size_t rows = *node.Rows(0), rank = node.ShapeOf(0)->size();
   const auto before =
       static_cast<size_t>(std::ranges::count_if(axes, [&](int64_t axis) { return axis < static_cast<int64_t>(rows); }));
@@ -92,7 +92,7 @@ Result Reduced(const BatchNode& node, const std::vector<int64_t>& axes, bool kee
 }
 
 // The operator works along axes, none of which may be the rows'.
-Result AlongAxis(const BatchNode& node, size_t output) {
+RowsResult AlongAxis(const BatchNode& node, size_t output) {
   const std::string& op = node.node().op;
   const StatusOr<bool> keep = KeepsAxes(node.node());
   const auto rows = node.Rows(0);
@@ -113,11 +113,11 @@ Result AlongAxis(const BatchNode& node, size_t output) {
     axis = normal.ok() ? std::optional(static_cast<size_t>(*normal)) : std::nullopt;
   }
   if (!axis || *axis == *rows || (FromAxisOn(node) && *axis < *rows)) return std::nullopt;
-  return op == "ArgMax" || op == "ArgMin" ? Reduced(node, {static_cast<int64_t>(*axis)}, *keep) : Result(same);
+  return op == "ArgMax" || op == "ArgMin" ? Reduced(node, {static_cast<int64_t>(*axis)}, *keep) : RowsResult(same);
 }
 
 // Rows are matrices of a stack, or rows of the first matrix or columns of the second.
-Result Product(const BatchNode& node) {
+RowsResult Product(const BatchNode& node) {
   const SymbolicShape *const a = node.ShapeOf(0), *const b = node.ShapeOf(1);
   if (a == nullptr || b == nullptr || a->size() < 2 || b->size() < 2 || !node.AreShared(2)) return std::nullopt;
   const size_t rank = std::max(a->size(), b->size());
@@ -129,7 +129,8 @@ Result Product(const BatchNode& node) {
   };
   if (node.Rows(0) && node.Rows(1)) {
     const bool same = from_end(0) == from_end(1) && node.SizeOf(0, *node.Rows(0)) == node.SizeOf(1, *node.Rows(1));
-    return same && from_end(0) > 2 ? Result({rank - from_end(0), rank, node.SizeOf(0, *node.Rows(0))}) : std::nullopt;
+    return same && from_end(0) > 2 ? RowsResult({rank - from_end(0), rank, node.SizeOf(0, *node.Rows(0))})
+                                   : std::nullopt;
   }
   const size_t with = node.Rows(0) ? 0 : 1;
   if (!node.Rows(with) || !meets_one(1 - with, from_end(with))) return std::nullopt;
@@ -137,7 +138,7 @@ Result Product(const BatchNode& node) {
   return RowsAt{rank - from_end(with), rank, node.SizeOf(with, *node.Rows(with))};
 }
 
-Result GemmProduct(const BatchNode& node) {
+RowsResult GemmProduct(const BatchNode& node) {
   const auto turns_a = node.Int("transA", 0);
   const SymbolicShape* const a = node.ShapeOf(0);
   if (turns_a != 0 || a == nullptr || a->size() != 2 || node.Rows(0) != 0 || !node.AreShared(1)) return std::nullopt;
@@ -149,7 +150,7 @@ Result GemmProduct(const BatchNode& node) {
 }
 
 // Row i of dimension 0 of row i of each.
-Result OfAllInputs(const BatchNode& node) {
+RowsResult OfAllInputs(const BatchNode& node) {
   for (size_t i = 0; i < node.size(); ++i) {
     if (node.ShapeOf(i) == nullptr || node.Rows(i) != 0) return std::nullopt;
   }
@@ -157,7 +158,7 @@ Result OfAllInputs(const BatchNode& node) {
 }
 
 // The batch has a label of its own, in all operands that have rows, once, and in the result.
-Result OfEquation(const BatchNode& node) {
+RowsResult OfEquation(const BatchNode& node) {
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < node.size(); ++i) {
     if (node.ShapeOf(i) == nullptr) return std::nullopt;
@@ -185,7 +186,7 @@ Result OfEquation(const BatchNode& node) {
 }
 
 // Inputs and first states have rows along one dimension, weights none; lengths of sequences are one a row.
-Result Recurrent(const BatchNode& node, size_t output) {
+RowsResult Recurrent(const BatchNode& node, size_t output) {
   const auto layout = node.Int("layout", 0);
   if (!layout || node.ShapeOf(0) == nullptr || !node.Rows(0)) return std::nullopt;
   const size_t axis = *layout == 0 ? 1 : 0;

@@ -15,15 +15,15 @@
 namespace swizzle {
 namespace {
 
-using Result = std::optional<SymbolicElements>;
+using ElementsResult = std::optional<SymbolicElements>;
 
-constexpr std::string_view kMoves[] = {"Concat", "Gather",  "Identity",  "Reshape",
-                                       "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
+constexpr std::string_view kElementMoves[] = {"Concat", "Gather",  "Identity",  "Reshape",
+                                              "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
 constexpr std::string_view kCombine[] = {"Add", "Div", "Equal", "Greater", "Less", "Max",
                                          "Min", "Mod", "Mul",   "Sub",     "Where"};
 
 // Shape's, from its attributes start and end.
-Result SizesOf(const SymbolicNode& node) {
+ElementsResult SizesOf(const SymbolicNode& node) {
   const SymbolicShape* const shape = node.ShapeOf(0);
   if (shape == nullptr) return std::nullopt;
   const std::optional<SliceRange> range = ShapeRange(node, static_cast<int64_t>(shape->size()));
@@ -33,7 +33,7 @@ Result SizesOf(const SymbolicNode& node) {
 }
 
 // The elements of inputs that are moved, joined in `pool`, have their places there as numbers.
-Result Moved(const SymbolicNode& node) {
+ElementsResult Moved(const SymbolicNode& node) {
   const bool joins = node.node().op == "Concat";
   if (node.node().op == "Identity") return node.In(0).elements;
   std::vector<SymbolicInt> pool;
@@ -70,7 +70,7 @@ bool Fits(const SymbolicInt& value, std::optional<DType> dtype) {
   return number ? *number == Wrapped(*number, DType::kInt32) : value.LargestFactor() <= kMostTimes;
 }
 
-Result Casted(const SymbolicNode& node, const Symbols& symbols) {
+ElementsResult Casted(const SymbolicNode& node, const Symbols& symbols) {
   const StatusOr<DType> to = CastType(node.node());
   const auto& elements = node.In(0).elements;
   if (!elements || !to.ok() || (*to != DType::kInt64 && *to != DType::kInt32)) return std::nullopt;
@@ -120,7 +120,7 @@ std::optional<SymbolicInt> Computed(std::string_view op, std::span<const Symboli
 }
 
 // The operators compute each element by itself.
-Result Combined(const SymbolicNode& node, Symbols& symbols) {
+ElementsResult Combined(const SymbolicNode& node, Symbols& symbols) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < node.size(); ++i) {
     if (!node.In(i).elements) return std::nullopt;
@@ -144,7 +144,7 @@ Result Combined(const SymbolicNode& node, Symbols& symbols) {
 }
 
 // ConstantOfShape, of a list's length, and Expand to one.
-Result Filled(const SymbolicNode& node) {
+ElementsResult Filled(const SymbolicNode& node) {
   const bool expands = node.node().op == "Expand";
   const auto counts = node.Numbers(expands ? 1 : 0);
   if (!counts || counts->size() != 1 || counts->front() < 0 || counts->front() > kMostSymbolicElements)
@@ -166,7 +166,7 @@ Result Filled(const SymbolicNode& node) {
   return SymbolicElements{*counts, std::vector<SymbolicInt>(static_cast<size_t>(counts->front()), value)};
 }
 
-Result Multiplied(const SymbolicNode& node, Symbols& symbols) {
+ElementsResult Multiplied(const SymbolicNode& node, Symbols& symbols) {
   const auto list = node.List(0);
   if (!list || node.HasAxes(1)) return std::nullopt;
   const StatusOr<bool> keeps = KeepsAxes(node.node());
@@ -175,7 +175,7 @@ Result Multiplied(const SymbolicNode& node, Symbols& symbols) {
   return SymbolicElements{*keeps ? Shape{1} : Shape{}, {symbols.Product(*list)}};
 }
 
-Result CountOf(const SymbolicNode& node, Symbols& symbols) {
+ElementsResult CountOf(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const shape = node.ShapeOf(0);
   if (shape == nullptr) return std::nullopt;
   return SymbolicElements{{}, {symbols.Product(*shape)}};
@@ -192,7 +192,7 @@ std::optional<SymbolicElements> ResultElements(const SymbolicNode& node, Symbols
   if (op == "Cast") return Casted(node, symbols);
   if (op == "ConstantOfShape" || op == "Expand") return Filled(node);
   if (op == "ReduceProd") return Multiplied(node, symbols);
-  return std::ranges::find(kMoves, op) != std::end(kMoves) ? Moved(node) : std::nullopt;
+  return std::ranges::find(kElementMoves, op) != std::end(kElementMoves) ? Moved(node) : std::nullopt;
 }
 
 }  // namespace swizzle

@@ -18,10 +18,10 @@
 namespace swizzle {
 namespace {
 
-using Result = std::optional<SymbolicShape>;
+using ShapeResult = std::optional<SymbolicShape>;
 
-Result Joined(const SymbolicNode& node, Symbols& symbols) {
-  Result result;
+ShapeResult Joined(const SymbolicNode& node, Symbols& symbols) {
+  ShapeResult result;
   for (size_t i = 0; i < node.size(); ++i) {
     const SymbolicShape* const x = node.ShapeOf(i);
     if (x == nullptr) return std::nullopt;
@@ -34,15 +34,15 @@ Result Joined(const SymbolicNode& node, Symbols& symbols) {
 }
 
 // One dimension for each element of the list that is input `i`, whatever these are.
-Result OfListedRank(const SymbolicNode& node, size_t i, Symbols& symbols) {
+ShapeResult OfListedRank(const SymbolicNode& node, size_t i, Symbols& symbols) {
   const SymbolicShape* const list = node.ShapeOf(i);
   const auto count = list != nullptr && list->size() == 1 ? list->front().Number() : std::nullopt;
   return count && *count >= 0 && *count <= static_cast<int64_t>(kMostSymbolicRank)
-             ? Result(symbols.OfRank(static_cast<size_t>(*count)))
+             ? ShapeResult(symbols.OfRank(static_cast<size_t>(*count)))
              : std::nullopt;
 }
 
-Result Transposed(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Transposed(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto perm = IntsAttribute(node.node(), "perm", {});
   if (x == nullptr && perm.ok() && !perm->empty() && perm->size() <= kMostSymbolicRank) {
@@ -69,7 +69,7 @@ SymbolicInt Left(SymbolicShape x, const SymbolicShape& others, Symbols& symbols)
   return symbols.Quotient(symbols.Product(x), symbols.Product(unmatched));
 }
 
-Result Reshaped(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Reshaped(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(1);
   const StatusOr<bool> allow_zero = AllowsZero(node.node());
   if (!target) return OfListedRank(node, 1, symbols);
@@ -92,7 +92,7 @@ Result Reshaped(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result Flattened(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Flattened(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return symbols.OfRank(2);
   const StatusOr<int64_t> axis = FlattenAxis(node.node(), static_cast<int64_t>(x->size()));
@@ -101,7 +101,7 @@ Result Flattened(const SymbolicNode& node, Symbols& symbols) {
                        symbols.Product(std::span(*x).subspan(static_cast<size_t>(*axis)))};
 }
 
-Result Squeezed(const SymbolicNode& node, Symbols&) {
+ShapeResult Squeezed(const SymbolicNode& node, Symbols&) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
   const auto axes = node.Axes(1, x->size());
@@ -110,14 +110,14 @@ Result Squeezed(const SymbolicNode& node, Symbols&) {
   if (!axes && (node.HasAxes(1) || !std::ranges::all_of(*x, is_number))) return std::nullopt;
   const auto may_be_one = [](const SymbolicInt& size) { return size.Number().value_or(1) == 1; };
   const auto kept = SqueezedDimensions(*x, axes, may_be_one);
-  return kept.ok() ? Result(*kept) : std::nullopt;
+  return kept.ok() ? ShapeResult(*kept) : std::nullopt;
 }
 
-Result Unsqueezed(const SymbolicNode& node, Symbols&) {
+ShapeResult Unsqueezed(const SymbolicNode& node, Symbols&) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto count = node.Axes(1, 64);  // how many there are; their places follow from that
   const auto axes = x == nullptr || !count ? std::nullopt : node.Axes(1, x->size() + count->size());
-  return axes ? Result(UnsqueezedDimensions(*x, *axes)) : std::nullopt;
+  return axes ? ShapeResult(UnsqueezedDimensions(*x, *axes)) : std::nullopt;
 }
 
 SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const SymbolicInt& end, int64_t step,
@@ -131,7 +131,7 @@ SymbolicInt Cut(const SymbolicInt& size, const SymbolicInt& start, const Symboli
   return symbols.Size("slice", std::array{size, start, end, SymbolicInt(step)});
 }
 
-Result Sliced(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Sliced(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
   SymbolicShape result = *x;
@@ -144,7 +144,7 @@ Result Sliced(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result Parted(const SymbolicNode& node, size_t output, Symbols& symbols) {
+ShapeResult Parted(const SymbolicNode& node, size_t output, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto axis = x == nullptr ? std::nullopt : node.Axis(0, x->size());
   if (!axis) return std::nullopt;
@@ -167,7 +167,7 @@ Result Parted(const SymbolicNode& node, size_t output, Symbols& symbols) {
   return result;
 }
 
-Result LookedUp(const SymbolicNode& node, Symbols&) {
+ShapeResult LookedUp(const SymbolicNode& node, Symbols&) {
   const SymbolicShape *const x = node.ShapeOf(0), *const indices = node.ShapeOf(1);
   const auto axis = x == nullptr || indices == nullptr ? std::nullopt : node.Axis(0, x->size());
   if (!axis) return std::nullopt;
@@ -177,20 +177,20 @@ Result LookedUp(const SymbolicNode& node, Symbols&) {
   return result;
 }
 
-Result Expanded(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Expanded(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(1);
   const SymbolicShape* const x = node.ShapeOf(0);
   if (target && x != nullptr) return BroadcastSymbols(*x, *target, symbols);
-  const Result listed = OfListedRank(node, 1, symbols);
-  return listed && x != nullptr && x->size() > listed->size() ? Result(symbols.OfRank(x->size())) : listed;
+  const ShapeResult listed = OfListedRank(node, 1, symbols);
+  return listed && x != nullptr && x->size() > listed->size() ? ShapeResult(symbols.OfRank(x->size())) : listed;
 }
 
-Result Filled(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Filled(const SymbolicNode& node, Symbols& symbols) {
   const auto target = node.List(0);
-  return target ? Result(*target) : OfListedRank(node, 0, symbols);
+  return target ? ShapeResult(*target) : OfListedRank(node, 0, symbols);
 }
 
-Result Padded(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Padded(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
   SymbolicShape result = *x;
@@ -202,7 +202,7 @@ Result Padded(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result Tiled(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Tiled(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto times = node.List(1);
   if (x == nullptr) return std::nullopt;
@@ -224,7 +224,7 @@ SymbolicInt Scaled(const SymbolicInt& size, float scale, Symbols& symbols) {
 }
 
 // Resize and Upsample: to sizes that are told, or by scales.
-Result Resized(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Resized(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr) return std::nullopt;
   SymbolicShape result(x->size());
@@ -246,10 +246,10 @@ Result Resized(const SymbolicNode& node, Symbols& symbols) {
   for (size_t i = 0; i < axes.size() && axes.size() == sizes->size(); ++i) {
     result[static_cast<size_t>(axes[i])] = (*sizes)[i];
   }
-  return axes.size() == sizes->size() ? Result(result) : std::nullopt;
+  return axes.size() == sizes->size() ? ShapeResult(result) : std::nullopt;
 }
 
-Result Blocked(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Blocked(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const auto block = node.Int("blocksize", 0);
   if (x == nullptr || x->size() != 4 || !block || *block < 1 || *block > (1 << 15)) return std::nullopt;
@@ -261,11 +261,11 @@ Result Blocked(const SymbolicNode& node, Symbols& symbols) {
                        scaled((*x)[3], *block, !deepens)};
 }
 
-struct Move {
+struct ShapeMove {
   std::string_view op;
-  Result (*run)(const SymbolicNode&, Symbols&);
+  ShapeResult (*run)(const SymbolicNode&, Symbols&);
 };
-constexpr Move kMoves[] = {
+constexpr ShapeMove kShapeMoves[] = {
     {"Concat", Joined},     {"ConstantOfShape", Filled}, {"DepthToSpace", Blocked}, {"Expand", Expanded},
     {"Flatten", Flattened}, {"Gather", LookedUp},        {"Pad", Padded},           {"Reshape", Reshaped},
     {"Resize", Resized},    {"Slice", Sliced},           {"SpaceToDepth", Blocked}, {"Squeeze", Squeezed},
@@ -338,8 +338,8 @@ std::optional<std::span<const float>> ScalesOf(const SymbolicNode& node) {
 
 std::optional<SymbolicShape> MovedShape(const SymbolicNode& node, size_t output, Symbols& symbols) {
   if (node.node().op == "Split") return Parted(node, output, symbols);
-  const auto move = std::ranges::find(kMoves, node.node().op, &Move::op);
-  return move == std::end(kMoves) ? std::nullopt : move->run(node, symbols);
+  const auto move = std::ranges::find(kShapeMoves, node.node().op, &ShapeMove::op);
+  return move == std::end(kShapeMoves) ? std::nullopt : move->run(node, symbols);
 }
 
 }  // namespace swizzle

@@ -19,7 +19,7 @@
 namespace swizzle {
 namespace {
 
-using Result = std::optional<SymbolicShape>;
+using ShapeResult = std::optional<SymbolicShape>;
 
 bool IsElementwise(const Node& node) {
   const OnnxOperator* const row = FindOnnxOperator(node.domain, node.op);
@@ -35,7 +35,7 @@ bool IsSmall(const SymbolicValue& value, const SymbolicValue& other) {
   return fits && std::ranges::all_of(*value.shape, [](const SymbolicInt& size) { return size.Is(1); });
 }
 
-Result Broadcasted(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Broadcasted(const SymbolicNode& node, Symbols& symbols) {
   if (IsPlacedByAxis(node)) return std::nullopt;
   SymbolicShape result;
   for (size_t i = 0; i < node.size(); ++i) {
@@ -63,7 +63,7 @@ SymbolicInt Windowed(const SymbolicInt& size, const WindowAxis& window, AutoPad 
 }
 
 // Convolutions and pools make such planes. `kernel`: the weight's, or empty.
-Result Planes(const SymbolicNode& node, SymbolicInt channels, const Shape& kernel, Symbols& symbols) {
+ShapeResult Planes(const SymbolicNode& node, SymbolicInt channels, const Shape& kernel, Symbols& symbols) {
   const SymbolicShape& x = *node.ShapeOf(0);
   const size_t planes = x.size() - 2;
   SymbolicShape result = {x[0], std::move(channels)};
@@ -82,7 +82,7 @@ Result Planes(const SymbolicNode& node, SymbolicInt channels, const Shape& kerne
   return result;
 }
 
-Result Convolved(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Convolved(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape *const x = node.ShapeOf(0), *const weight = node.ShapeOf(1);
   if (x == nullptr || x->size() < 3) return std::nullopt;
   if (weight == nullptr || weight->size() != x->size() || node.node().op == "ConvTranspose") {
@@ -95,7 +95,7 @@ Result Convolved(const SymbolicNode& node, Symbols& symbols) {
   return Planes(node, weight->front(), kernel, symbols);
 }
 
-Result Pooled(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Pooled(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   if (x == nullptr || x->size() < 3) return std::nullopt;
   if (!node.node().op.starts_with("Global")) return Planes(node, (*x)[1], {}, symbols);
@@ -104,11 +104,11 @@ Result Pooled(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result OfSecond(const SymbolicNode& node, Symbols&) {
-  return node.ShapeOf(1) == nullptr ? std::nullopt : Result(*node.ShapeOf(1));
+ShapeResult OfSecond(const SymbolicNode& node, Symbols&) {
+  return node.ShapeOf(1) == nullptr ? std::nullopt : ShapeResult(*node.ShapeOf(1));
 }
 
-Result Product(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Product(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape *const a = node.ShapeOf(0), *const b = node.ShapeOf(1);
   if (a == nullptr || b == nullptr || a->empty() || b->empty()) return std::nullopt;
   const size_t rows = a->size() > 1 ? 2 : 1, columns = b->size() > 1 ? 2 : 1;
@@ -120,7 +120,7 @@ Result Product(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result GemmProduct(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult GemmProduct(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape *const a = node.ShapeOf(0), *const b = node.ShapeOf(1);
   const auto turns_a = node.Int("transA", 0), turns_b = node.Int("transB", 0);
   SymbolicShape result = symbols.OfRank(2);
@@ -129,12 +129,12 @@ Result GemmProduct(const SymbolicNode& node, Symbols& symbols) {
   return result;
 }
 
-Result Counted(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(1); }
+ShapeResult Counted(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(1); }
 
 // A recurrent layer's: [positions, directions, batch, channels], in an order that its layout says.
-Result Stepped(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(4); }
+ShapeResult Stepped(const SymbolicNode&, Symbols& symbols) { return symbols.OfRank(4); }
 
-Result Reduced(const SymbolicNode& node, Symbols& symbols) {
+ShapeResult Reduced(const SymbolicNode& node, Symbols& symbols) {
   const SymbolicShape* const x = node.ShapeOf(0);
   const StatusOr<bool> keeps = KeepsAxes(node.node());
   if (x == nullptr || !keeps.ok()) return std::nullopt;
@@ -160,7 +160,7 @@ Result Reduced(const SymbolicNode& node, Symbols& symbols) {
 
 struct Rule {
   std::string_view op;
-  Result (*run)(const SymbolicNode&, Symbols&);
+  ShapeResult (*run)(const SymbolicNode&, Symbols&);
 };
 constexpr Rule kRules[] = {
     {"ArgMax", Reduced},        {"ArgMin", Reduced},           {"AveragePool", Pooled},   {"Conv", Convolved},

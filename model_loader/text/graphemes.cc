@@ -8,7 +8,7 @@ namespace swizzle::text {
 namespace {
 
 // A character, as the rules see it.
-struct Kind {
+struct CodePointKind {
   int break_property;  // UGraphemeClusterBreak
   bool pictograph;
 
@@ -16,13 +16,13 @@ struct Kind {
   bool IsBreaking() const { return Is(U_GCB_CONTROL) || Is(U_GCB_CR) || Is(U_GCB_LF); }
 };
 
-Kind KindOf(char32_t c) {
+CodePointKind KindOf(char32_t c) {
   const auto icu = static_cast<UChar32>(c);
   return {u_getIntPropertyValue(icu, UCHAR_GRAPHEME_CLUSTER_BREAK),
           u_hasBinaryProperty(icu, UCHAR_EXTENDED_PICTOGRAPHIC) != 0};
 }
 
-bool SyllableGoesOn(Kind before, Kind after) {
+bool SyllableGoesOn(CodePointKind before, CodePointKind after) {
   if (before.Is(U_GCB_L)) {
     return after.Is(U_GCB_L) || after.Is(U_GCB_V) || after.Is(U_GCB_LV) || after.Is(U_GCB_LVT);  // GB6
   }
@@ -37,7 +37,7 @@ struct State {
   int flags;          // regional indicators: an even number makes whole flags
 };
 
-bool GoesOn(Kind before, Kind after, const State& state) {
+bool GoesOn(CodePointKind before, CodePointKind after, const State& state) {
   if (before.Is(U_GCB_CR)) return after.Is(U_GCB_LF);           // GB3
   if (before.IsBreaking() || after.IsBreaking()) return false;  // GB4, GB5
   if (SyllableGoesOn(before, after)) return true;
@@ -53,11 +53,11 @@ bool GoesOn(Kind before, Kind after, const State& state) {
 size_t GraphemeEnd(std::string_view text, size_t begin) {
   size_t end = begin + BytesOf(text[begin]);
   if (IsAscii(text[begin]) && (end == text.size() || (IsAscii(text[end]) && text[begin] != '\r'))) return end;
-  Kind last = KindOf(CodePointAt(text, begin).value);
+  CodePointKind last = KindOf(CodePointAt(text, begin).value);
   State state{last.pictograph, false, last.Is(U_GCB_REGIONAL_INDICATOR) ? 1 : 0};
   while (end < text.size()) {
     const CodePoint next = CodePointAt(text, end);
-    const Kind kind = KindOf(next.value);
+    const CodePointKind kind = KindOf(next.value);
     if (!GoesOn(last, kind, state)) break;
     state.joined_emoji = state.emoji && kind.Is(U_GCB_ZWJ);
     state.emoji = kind.pictograph || (state.emoji && kind.Is(U_GCB_EXTEND)) || state.joined_emoji;

@@ -4,64 +4,64 @@ namespace swizzle::text {
 namespace {
 
 using Json = nlohmann::json;
-using Result = StatusOr<OwnedDecoder>;
+using DecoderResult = StatusOr<OwnedDecoder>;
 
 constexpr int64_t kMostStripped = int64_t{1} << 20;  // of a token
 
-Result ReadBytePairs(const Fields& fields, int) {
+DecoderResult ReadBytePairs(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(std::string suffix, fields.Text("suffix", "</w>"));
   if (suffix.empty()) return fields.Wrong("suffix", "one character or more");
   return MakeBytePairDecoder(std::move(suffix));
 }
 
-Result ReadMetaspace(const Fields& fields, int) {
+DecoderResult ReadMetaspaceDecoder(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(MetaspaceOptions options, ReadMetaspaceOptions(fields));
   return MakeMetaspaceDecoder(std::move(options));
 }
 
-Result ReadReplace(const Fields& fields, int) {
+DecoderResult ReadReplaceDecoder(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(Pattern pattern, ReadPattern(fields));
   SWIZZLE_ASSIGN_OR_RETURN(std::string content, fields.Text("content"));
   return MakeReplaceDecoder(std::move(pattern), std::move(content));
 }
 
-Result ReadStrip(const Fields& fields, int) {
+DecoderResult ReadStripDecoder(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(std::string character, ReadCharacter(fields, "content", " "));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t start, fields.Whole("start", kMostStripped, 0));
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t stop, fields.Whole("stop", kMostStripped, 0));
   return MakeStripDecoder(std::move(character), start, stop);
 }
 
-Result ReadWordPiece(const Fields& fields, int) {
+DecoderResult ReadWordPiece(const Fields& fields, int) {
   WordPieceDecoding options;
   SWIZZLE_ASSIGN_OR_RETURN(options.prefix, fields.Text("prefix", options.prefix));
   SWIZZLE_ASSIGN_OR_RETURN(options.cleanup, fields.Flag("cleanup", options.cleanup));
   return MakeWordPieceDecoder(std::move(options));
 }
 
-Result ReadParts(const Fields& fields, int depth) {
+DecoderResult ReadDecoders(const Fields& fields, int depth) {
   const auto parts = [&] { return ReadSequence<OwnedDecoder>(fields, "decoders", depth, ReadDecoder); };
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<OwnedDecoder> sequence, parts());
   return MakeDecoderSequence(std::move(sequence));
 }
 
-using Row = PartRow<OwnedDecoder>;
-constexpr Row kRows[] = {
+using DecoderRow = PartRow<OwnedDecoder>;
+constexpr DecoderRow kDecoders[] = {
     {"BPEDecoder", ReadBytePairs},
     {"ByteFallback", ReadPlain<OwnedDecoder, MakeByteFallbackDecoder>},
     {"ByteLevel", ReadPlain<OwnedDecoder, MakeByteLevelDecoder>},
     {"Fuse", ReadPlain<OwnedDecoder, MakeFuseDecoder>},
-    {"Metaspace", ReadMetaspace},
-    {"Replace", ReadReplace},
-    {"Sequence", ReadParts},
-    {"Strip", ReadStrip},
+    {"Metaspace", ReadMetaspaceDecoder},
+    {"Replace", ReadReplaceDecoder},
+    {"Sequence", ReadDecoders},
+    {"Strip", ReadStripDecoder},
     {"WordPiece", ReadWordPiece},
 };
 
 }  // namespace
 
 StatusOr<OwnedDecoder> ReadDecoder(const Json& json, int depth) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "decoder"));
+  SWIZZLE_ASSIGN_OR_RETURN(const DecoderRow* row, FindRow(json, kDecoders, "decoder"));
   return row->read(Fields(json, Concat("its decoder ", row->type)), depth);
 }
 

@@ -151,11 +151,11 @@ StatusOr<ReadModel> ReadUnigram(const Fields& fields) {
   return ReadModel{std::move(model), std::move(tokens), vocabulary.size()};
 }
 
-struct Row {
+struct ModelRow {
   std::string_view type;
   StatusOr<ReadModel> (*read)(const Fields&);
 };
-constexpr Row kRows[] = {
+constexpr ModelRow kModels[] = {
     {"BPE", ReadBytePairs},
     {"Unigram", ReadUnigram},
     {"WordLevel", ReadWordLevel},
@@ -175,7 +175,7 @@ const char* TypeByFields(const Fields& fields) {
 StatusOr<ReadModel> ReadTokenModel(const Json& json) {
   const Fields untyped(json, "its model");
   const Json typed = {{"type", TypeByFields(untyped)}};
-  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(untyped.Has("type") ? json : typed, kRows, "model"));
+  SWIZZLE_ASSIGN_OR_RETURN(const ModelRow* row, FindRow(untyped.Has("type") ? json : typed, kModels, "model"));
   return row->read(Fields(json, Concat("its model ", row->type)));
 }
 

@@ -4,9 +4,9 @@ namespace swizzle::text {
 namespace {
 
 using Json = nlohmann::json;
-using Result = StatusOr<OwnedNormalizer>;
+using NormalizerResult = StatusOr<OwnedNormalizer>;
 
-Result ReadBert(const Fields& fields, int) {
+NormalizerResult ReadBert(const Fields& fields, int) {
   BertNormalization options;
   SWIZZLE_ASSIGN_OR_RETURN(options.clean_text, fields.Flag("clean_text", true));
   SWIZZLE_ASSIGN_OR_RETURN(options.handle_chinese_chars, fields.Flag("handle_chinese_chars", true));
@@ -15,43 +15,43 @@ Result ReadBert(const Fields& fields, int) {
   return MakeBertNormalizer(options);
 }
 
-Result ReadStrip(const Fields& fields, int) {
+NormalizerResult ReadStripNormalizer(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool left, fields.Flag("strip_left", true));
   SWIZZLE_ASSIGN_OR_RETURN(const bool right, fields.Flag("strip_right", true));
   return MakeStrip(left, right);
 }
 
-Result ReadReplace(const Fields& fields, int) {
+NormalizerResult ReadReplaceNormalizer(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(Pattern pattern, ReadPattern(fields));
   SWIZZLE_ASSIGN_OR_RETURN(std::string content, fields.Text("content"));
   return MakeReplace(std::move(pattern), std::move(content));
 }
 
-Result ReadPrepend(const Fields& fields, int) {
+NormalizerResult ReadPrepend(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(std::string prefix, fields.Text("prepend"));
   return MakePrepend(std::move(prefix));
 }
 
-Result ReadPrecompiled(const Fields& fields, int) {
+NormalizerResult ReadPrecompiled(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::string encoded, fields.Text("precompiled_charsmap"));
   SWIZZLE_ASSIGN_OR_RETURN(const std::string bytes, DecodeBase64(encoded));
   SWIZZLE_ASSIGN_OR_RETURN(Charsmap map, Charsmap::Parse(bytes));
   return MakePrecompiled(std::move(map));
 }
 
-Result ReadParts(const Fields& fields, int depth) {
+NormalizerResult ReadNormalizers(const Fields& fields, int depth) {
   const auto parts = [&] { return ReadSequence<OwnedNormalizer>(fields, "normalizers", depth, ReadNormalizer); };
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<OwnedNormalizer> sequence, parts());
   return MakeNormalizerSequence(std::move(sequence));
 }
 
 template <NormalForm form>
-Result ReadForm(const Fields&, int) {
+NormalizerResult ReadForm(const Fields&, int) {
   return MakeNormalForm(form);
 }
 
-using Row = PartRow<OwnedNormalizer>;
-constexpr Row kRows[] = {
+using NormalizerRow = PartRow<OwnedNormalizer>;
+constexpr NormalizerRow kNormalizers[] = {
     {"BertNormalizer", ReadBert},
     {"ByteLevel", ReadPlain<OwnedNormalizer, MakeByteNormalizer>},
     {"Lowercase", ReadPlain<OwnedNormalizer, MakeLowercase>},
@@ -62,16 +62,16 @@ constexpr Row kRows[] = {
     {"Nmt", ReadPlain<OwnedNormalizer, MakeNmt>},
     {"Precompiled", ReadPrecompiled},
     {"Prepend", ReadPrepend},
-    {"Replace", ReadReplace},
-    {"Sequence", ReadParts},
-    {"Strip", ReadStrip},
+    {"Replace", ReadReplaceNormalizer},
+    {"Sequence", ReadNormalizers},
+    {"Strip", ReadStripNormalizer},
     {"StripAccents", ReadPlain<OwnedNormalizer, MakeStripAccents>},
 };
 
 }  // namespace
 
 StatusOr<OwnedNormalizer> ReadNormalizer(const Json& json, int depth) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "normalizer"));
+  SWIZZLE_ASSIGN_OR_RETURN(const NormalizerRow* row, FindRow(json, kNormalizers, "normalizer"));
   return row->read(Fields(json, Concat("its normalizer ", row->type)), depth);
 }
 

@@ -122,11 +122,11 @@ StatusOr<Template> ReadParts(const Fields& fields) {
   return layout;
 }
 
-struct Row {
+struct PostProcessorRow {
   std::string_view type;
   StatusOr<Template> (*read)(const Fields&);
 };
-constexpr Row kRows[] = {
+constexpr PostProcessorRow kPostProcessors[] = {
     {"BertProcessing", ReadPair<BertTemplate>}, {"ByteLevel", ReadByteLevel},
     {"RobertaProcessing", ReadRoberta},         {"Sequence", ReadParts},
     {"TemplateProcessing", ReadTemplate},
@@ -135,7 +135,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 StatusOr<Template> ReadPostProcessor(const Json& json) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "post_processor"));
+  SWIZZLE_ASSIGN_OR_RETURN(const PostProcessorRow* row, FindRow(json, kPostProcessors, "post_processor"));
   return row->read(Fields(json, Concat("its post_processor ", row->type)));
 }
 

@@ -5,7 +5,7 @@ namespace swizzle::text {
 namespace {
 
 using Json = nlohmann::json;
-using Result = StatusOr<OwnedPreTokenizer>;
+using PreTokenizerResult = StatusOr<OwnedPreTokenizer>;
 
 struct NamedDelimiters {
   std::string_view name;
@@ -27,54 +27,54 @@ StatusOr<Delimiters> ReadDelimiters(const Fields& fields) {
   return fields.Wrong("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-Result ReadByteLevel(const Fields& fields, int) {
+PreTokenizerResult ReadByteLevel(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Flag("add_prefix_space", true));
   SWIZZLE_ASSIGN_OR_RETURN(const bool use_regex, fields.Flag("use_regex", true));
   return MakeByteLevel(add_prefix_space, use_regex);
 }
 
-Result ReadMetaspace(const Fields& fields, int) {
+PreTokenizerResult ReadMetaspacePreTokenizer(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(MetaspaceOptions options, ReadMetaspaceOptions(fields));
   return MakeMetaspace(std::move(options));
 }
 
-Result ReadSplit(const Fields& fields, int) {
+PreTokenizerResult ReadSplit(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(Pattern pattern, ReadPattern(fields));
   SWIZZLE_ASSIGN_OR_RETURN(const Delimiters delimiters, ReadDelimiters(fields));
   SWIZZLE_ASSIGN_OR_RETURN(const bool inverted, fields.Flag("invert", false));
   return MakeSplit(std::move(pattern), delimiters, inverted);
 }
 
-Result ReadPunctuation(const Fields& fields, int) {
+PreTokenizerResult ReadPunctuation(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const Delimiters delimiters, ReadDelimiters(fields));
   return MakePunctuation(delimiters);
 }
 
-Result ReadDigits(const Fields& fields, int) {
+PreTokenizerResult ReadDigits(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const bool individual, fields.Flag("individual_digits", false));
   return MakeDigits(individual);
 }
 
-Result ReadCharDelimiterSplit(const Fields& fields, int) {
+PreTokenizerResult ReadCharDelimiterSplit(const Fields& fields, int) {
   SWIZZLE_ASSIGN_OR_RETURN(const std::string delimiter, ReadCharacter(fields, "delimiter", ""));
   return MakeCharDelimiterSplit(CodePointAt(delimiter, 0).value);
 }
 
-Result ReadParts(const Fields& fields, int depth) {
+PreTokenizerResult ReadPreTokenizers(const Fields& fields, int depth) {
   const auto parts = [&] { return ReadSequence<OwnedPreTokenizer>(fields, "pretokenizers", depth, ReadPreTokenizer); };
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<OwnedPreTokenizer> sequence, parts());
   return MakePreTokenizerSequence(std::move(sequence));
 }
 
-using Row = PartRow<OwnedPreTokenizer>;
-constexpr Row kRows[] = {
+using PreTokenizerRow = PartRow<OwnedPreTokenizer>;
+constexpr PreTokenizerRow kPreTokenizers[] = {
     {"BertPreTokenizer", ReadPlain<OwnedPreTokenizer, MakeBertPreTokenizer>},
     {"ByteLevel", ReadByteLevel},
     {"CharDelimiterSplit", ReadCharDelimiterSplit},
     {"Digits", ReadDigits},
-    {"Metaspace", ReadMetaspace},
+    {"Metaspace", ReadMetaspacePreTokenizer},
     {"Punctuation", ReadPunctuation},
-    {"Sequence", ReadParts},
+    {"Sequence", ReadPreTokenizers},
     {"Split", ReadSplit},
     {"Whitespace", ReadPlain<OwnedPreTokenizer, MakeWhitespace>},
     {"WhitespaceSplit", ReadPlain<OwnedPreTokenizer, MakeWhitespaceSplit>},
@@ -105,7 +105,7 @@ StatusOr<MetaspaceOptions> ReadMetaspaceOptions(const Fields& fields) {
 }
 
 StatusOr<OwnedPreTokenizer> ReadPreTokenizer(const Json& json, int depth) {
-  SWIZZLE_ASSIGN_OR_RETURN(const Row* row, FindRow(json, kRows, "pre_tokenizer"));
+  SWIZZLE_ASSIGN_OR_RETURN(const PreTokenizerRow* row, FindRow(json, kPreTokenizers, "pre_tokenizer"));
   return row->read(Fields(json, Concat("its pre_tokenizer ", row->type)), depth);
 }
 

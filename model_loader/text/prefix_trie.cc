@@ -8,10 +8,10 @@ namespace swizzle::text {
 PrefixTrie::PrefixTrie(std::vector<Entry> entries) {
   std::ranges::stable_sort(entries, {}, &Entry::key);
   // The entries that begin with what leads to a node, which is `depth` bytes long.
-  struct Range {
+  struct EntryRange {
     size_t begin, end, depth;
   };
-  std::vector<Range> ranges = {{0, entries.size(), 0}};
+  std::vector<EntryRange> ranges = {{0, entries.size(), 0}};
   labels_.push_back(0);
   for (size_t node = 0; node < ranges.size(); ++node) {
     auto [begin, end, depth] = ranges[node];

@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_SERVER_REST_ELEMENT_JSON_H_
 #define SWIZZLE_SERVER_REST_ELEMENT_JSON_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,10 @@ namespace swizzle {
 
 // A value of JSON that is no array and no object; integers that are not negative are uint64_t. The text outlives it.
 using JsonScalar = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string_view>;
+
+// More than any request has: how deep its objects and lists nest, and how many parameters one of them has.
+inline constexpr size_t kMostJsonDepth = 64;
+inline constexpr int kMostJsonParameters = 1024;
 
 // Appends an element as a tensor of that type has it in memory (string_tensor.h). False if the type has no such value;
 // numbers of floating-point types are rounded to the nearest, and must not become infinite.

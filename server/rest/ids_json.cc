@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "model_loader/files/printable_name.h"
+#include "server/rest/element_json.h"
 
 namespace swizzle {
 namespace {
 
-constexpr size_t kMostDepth = 64;
 constexpr uint64_t kMostId = std::numeric_limits<uint32_t>::max();
 
 // Hears of a request value by value, as nlohmann's parser reports them. Thread-compatible.
@@ -87,7 +87,7 @@ class IdsWalk {
     return !IsSetting() || Fail(InvalidArgument(QuotedName(key_), " must be true or false"));
   }
   bool Enter(Place place) {
-    if (stack_.size() >= kMostDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostDepth));
+    if (stack_.size() >= kMostJsonDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostJsonDepth));
     stack_.push_back(place);
     return true;
   }

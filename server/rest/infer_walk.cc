@@ -11,8 +11,7 @@ namespace {
 using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
 
 // More than any model has; each takes a hundred times the text that it has.
-constexpr int kMostTensors = 1024, kMostParameters = 1024, kMostDims = 64;
-constexpr size_t kMostDepth = 64;
+constexpr int kMostTensors = 1024, kMostDims = 64;
 
 }  // namespace
 
@@ -27,7 +26,7 @@ bool InferWalk::FailAt(const Level& level, std::string_view wanted) {
 }
 
 bool InferWalk::Enter(Place place) {
-  if (stack_.size() >= kMostDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostDepth));
+  if (stack_.size() >= kMostJsonDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostJsonDepth));
   stack_.push_back({.place = place});
   return true;
 }
@@ -227,8 +226,8 @@ bool InferWalk::TakeOwnParameter(const std::string& name, const JsonScalar& valu
 bool InferWalk::AddParameter(const std::string& name, const JsonScalar& value) {
   bool taken;
   if (!TakeOwnParameter(name, value, taken) || taken) return status_.ok();
-  if (++parameters_ > kMostParameters) {
-    return Fail(InvalidArgument("the request has more than ", kMostParameters, " parameters"));
+  if (++parameters_ > kMostJsonParameters) {
+    return Fail(InvalidArgument("the request has more than ", kMostJsonParameters, " parameters"));
   }
   const Place owner = stack_[stack_.size() - 2].place;
   Parameters& parameters = owner == Place::kInput    ? *input().mutable_parameters()

@@ -9,20 +9,19 @@
 
 #include "absl/strings/escaping.h"
 #include "model_loader/files/printable_name.h"
+#include "server/rest/element_json.h"
 
 namespace swizzle {
 namespace {
 
-using Parameters = google::protobuf::Map<std::string, inference::ModelRepositoryParameter>;
+using OrderParameters = google::protobuf::Map<std::string, inference::ModelRepositoryParameter>;
 
-constexpr int kMostParameters = 1024;
-constexpr size_t kMostDepth = 64;
 constexpr std::string_view kFile = "file:";
 
 // Hears of a text value by value, as nlohmann's parser reports them. Thread-compatible.
 class OrderWalk {
  public:
-  explicit OrderWalk(Parameters& parameters) : parameters_(parameters) {}
+  explicit OrderWalk(OrderParameters& parameters) : parameters_(parameters) {}
 
   const Status& status() const { return status_; }
 
@@ -81,7 +80,7 @@ class OrderWalk {
   }
   bool NoObject() { return Fail(InvalidArgument("'parameters' of the order must be an object")); }
   bool Enter(Place place) {
-    if (stack_.size() >= kMostDepth) return Fail(InvalidArgument("the order nests deeper than ", kMostDepth));
+    if (stack_.size() >= kMostJsonDepth) return Fail(InvalidArgument("the order nests deeper than ", kMostJsonDepth));
     stack_.push_back(place);
     return true;
   }
@@ -97,15 +96,15 @@ class OrderWalk {
     if (stack_.back() == Place::kOrder && key_ == "parameters") return NoObject();
     if (stack_.back() != Place::kParameters) return true;
     if (parameters_.contains(key_)) return Fail(InvalidArgument("parameter ", QuotedName(key_), " is there twice"));
-    if (std::ssize(parameters_) >= kMostParameters) {
-      return Fail(InvalidArgument("the order has more than ", kMostParameters, " parameters"));
+    if (std::ssize(parameters_) >= kMostJsonParameters) {
+      return Fail(InvalidArgument("the order has more than ", kMostJsonParameters, " parameters"));
     }
     if (set(parameters_[key_])) return true;
     if (key_.starts_with(kFile)) return Fail(InvalidArgument("parameter ", QuotedName(key_), " is no base64"));
     return Fail(InvalidArgument("parameter ", QuotedName(key_), " must not be ", what));
   }
 
-  Parameters& parameters_;
+  OrderParameters& parameters_;
   Status status_;
   std::vector<Place> stack_;
   std::string key_;

@@ -11,21 +11,19 @@
 namespace swizzle {
 namespace {
 
-using nlohmann::json;
-
-StatusOr<json> ReadObject(std::string_view text) {
-  json read = json::parse(text, nullptr, false);
+StatusOr<nlohmann::json> ReadObject(std::string_view text) {
+  nlohmann::json read = nlohmann::json::parse(text, nullptr, false);
   if (!read.is_object()) return InvalidArgument("the body must be a JSON object");
   return read;
 }
 
-StatusOr<std::string> TextIn(const json& object, const char* name) {
+StatusOr<std::string> TextIn(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   if (found != object.end() && found->is_string()) return found->get<std::string>();
   return InvalidArgument("'", name, "' must be there, and a string");
 }
 
-StatusOr<uint64_t> NumberIn(const json& object, const char* name) {
+StatusOr<uint64_t> NumberIn(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   if (found != object.end() && found->is_number_unsigned()) return found->get<uint64_t>();
   return InvalidArgument("'", name, "' must be there, and a whole number from 0 on");
@@ -44,7 +42,7 @@ std::string Write(const Regions& regions) {
 }  // namespace
 
 StatusOr<inference::SystemSharedMemoryRegisterRequest> ReadSystemRegion(std::string_view text, std::string_view name) {
-  SWIZZLE_ASSIGN_OR_RETURN(const json read, ReadObject(text));
+  SWIZZLE_ASSIGN_OR_RETURN(const nlohmann::json read, ReadObject(text));
   inference::SystemSharedMemoryRegisterRequest request;
   request.set_name(std::string(name));
   SWIZZLE_ASSIGN_OR_RETURN(*request.mutable_key(), TextIn(read, "key"));
@@ -57,7 +55,7 @@ StatusOr<inference::SystemSharedMemoryRegisterRequest> ReadSystemRegion(std::str
 }
 
 StatusOr<inference::CudaSharedMemoryRegisterRequest> ReadCudaRegion(std::string_view text, std::string_view name) {
-  SWIZZLE_ASSIGN_OR_RETURN(const json read, ReadObject(text));
+  SWIZZLE_ASSIGN_OR_RETURN(const nlohmann::json read, ReadObject(text));
   inference::CudaSharedMemoryRegisterRequest request;
   request.set_name(std::string(name));
   const auto handle = read.find("raw_handle");

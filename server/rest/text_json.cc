@@ -11,7 +11,6 @@
 namespace swizzle {
 namespace {
 
-constexpr size_t kMostDepth = 64;
 constexpr uint64_t kMostDimensions = 1 << 20;
 
 // Hears of a request value by value, as nlohmann's parser reports them. Thread-compatible.
@@ -95,7 +94,7 @@ class TextWalk {
   }
   bool Wanted(std::string_view what) { return Fail(InvalidArgument(QuotedName(key_), " must be ", what)); }
   bool Enter(Place place) {
-    if (stack_.size() >= kMostDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostDepth));
+    if (stack_.size() >= kMostJsonDepth) return Fail(InvalidArgument("the request nests deeper than ", kMostJsonDepth));
     stack_.push_back(place);
     return true;
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostRequestBytes = 4096;
 
-grpc::Status ShuttingDown() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
+grpc::Status EndOfWatch() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"); }
 
 Status ParseRequest(const grpc::ByteBuffer& bytes, grpc::health::v1::HealthCheckRequest& request) {
   return Parse(ReceivedMessage(bytes), kMostRequestBytes, "HealthCheckRequest", request);
@@ -107,7 +107,7 @@ void HealthService::TellWatches() {
 void HealthService::EndWatches() {
   MutexLock lock(mutex_);
   ending_ = true;
-  for (Watcher* watcher : watchers_) watcher->End(ShuttingDown());
+  for (Watcher* watcher : watchers_) watcher->End(EndOfWatch());
 }
 
 HealthService::ServingStatus HealthService::StatusOf(const std::map<std::string, bool>& serving,
@@ -166,7 +166,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(grpc::CallbackS
     return watcher;
   }
   watcher->Offer(ToldOf(request.service()));
-  if (ending_) watcher->End(ShuttingDown());
+  if (ending_) watcher->End(EndOfWatch());
   return watcher;
 }
 

@@ -123,7 +123,7 @@ constexpr int kMostNameBytes = 1024;  // of a model; a longer one is nobody's
 
 class Walk {
  public:
-  Walk(CodedInputStream& in, const MessageLimits& server, LimitsOf limits_of, WireSurvey& survey)
+  Walk(CodedInputStream& in, const MessageLimits& server, MessageLimitsOf limits_of, WireSurvey& survey)
       : in_(in), limits_(server), limits_of_(limits_of), survey_(survey), parsed_(survey.parsed_bytes) {}
 
   Status Run() {
@@ -240,7 +240,7 @@ class Walk {
 
   CodedInputStream& in_;
   MessageLimits limits_;
-  const LimitsOf limits_of_;
+  const MessageLimitsOf limits_of_;
   WireSurvey& survey_;
   int64_t& parsed_;
   bool named_ = false;
@@ -310,8 +310,8 @@ MessageLimits ModelLimits(const ModelSpec& spec, const MessageLimits& server) {
   return limits;
 }
 
-Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const MessageLimits& server, LimitsOf limits_of,
-                   WireSurvey& survey) {
+Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const MessageLimits& server,
+                   MessageLimitsOf limits_of, WireSurvey& survey) {
   CodedInputStream in(&message);
   in.SetTotalBytesLimit(std::numeric_limits<int>::max());
   return Walk(in, server, limits_of, survey).Run();

@@ -38,13 +38,13 @@ struct WireSurvey {
 };
 
 // The limits of the model that a message names; an error ends the walk.
-using LimitsOf = absl::FunctionRef<StatusOr<MessageLimits>(std::string_view model)>;
+using MessageLimitsOf = absl::FunctionRef<StatusOr<MessageLimits>(std::string_view model)>;
 
 // Walks a ModelInferRequest to its end, or to the first limit that it breaks: RESOURCE_EXHAUSTED where it is the
 // server's, INVALID_ARGUMENT where it is the model's. `limits_of` is called once: where the model's name first stands,
 // or at the end where there is none. INVALID_ARGUMENT if the bytes are no such message.
-Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const MessageLimits& server, LimitsOf limits_of,
-                   WireSurvey& survey);
+Status SurveyInfer(google::protobuf::io::ZeroCopyInputStream& message, const MessageLimits& server,
+                   MessageLimitsOf limits_of, WireSurvey& survey);
 
 // The id of a ModelInferRequest that was not parsed, of which at most `most` bytes are read; empty where it has none,
 // or none that could be sent back.

@@ -13,17 +13,17 @@ namespace {
 
 namespace otlp = opentelemetry::proto;
 using otlp::trace::v1::Span;
-using Attributes = google::protobuf::RepeatedPtrField<otlp::common::v1::KeyValue>;
+using SpanAttributes = google::protobuf::RepeatedPtrField<otlp::common::v1::KeyValue>;
 
 constexpr uint32_t kSampled = 1, kKnowsWhetherRemote = 0x100, kParentIsRemote = 0x200;
 
-void Add(Attributes& attributes, const char* key, std::string_view text) {
+void Add(SpanAttributes& attributes, const char* key, std::string_view text) {
   auto& attribute = *attributes.Add();
   attribute.set_key(key);
   attribute.mutable_value()->set_string_value(std::string(text));
 }
 
-void Add(Attributes& attributes, const char* key, int64_t number) {
+void Add(SpanAttributes& attributes, const char* key, int64_t number) {
   auto& attribute = *attributes.Add();
   attribute.set_key(key);
   attribute.mutable_value()->set_int_value(number);
@@ -99,7 +99,7 @@ struct Method {
 constexpr Method kUnary = {"ModelInfer", "inference.GRPCInferenceService/ModelInfer"};
 constexpr Method kStreamed = {"ModelStreamInfer", "inference.GRPCInferenceService/ModelStreamInfer"};
 
-void AddModel(Attributes& attributes, const SampledRequest& request) {
+void AddModel(SpanAttributes& attributes, const SampledRequest& request) {
   Add(attributes, "swizzle.model", request.model);
   Add(attributes, "swizzle.model_version", request.version);
 }
@@ -113,7 +113,7 @@ void AddRequest(SpanWriter& writer, const SampledRequest& request) {
     span.set_parent_span_id(Bytes(request.parent->span));
     span.set_trace_state(request.parent->state);
   }
-  Attributes& attributes = *span.mutable_attributes();
+  SpanAttributes& attributes = *span.mutable_attributes();
   Add(attributes, "rpc.system", "grpc");
   Add(attributes, "rpc.service", "inference.GRPCInferenceService");
   Add(attributes, "rpc.method", method.name);
@@ -138,7 +138,7 @@ void AddBatch(SpanWriter& writer, const SampledRequest& request) {
   Span& span = writer.Add("batch", Span::SPAN_KIND_INTERNAL, request.stages->begun, request.stages->ended());
   SetPlace(span, *request.in_batch);
   span.set_flags(kSampled | kKnowsWhetherRemote);
-  Attributes& attributes = *span.mutable_attributes();
+  SpanAttributes& attributes = *span.mutable_attributes();
   AddModel(attributes, request);
   Add(attributes, "swizzle.batch_size", request.stages->batch_rows);
   Add(attributes, "swizzle.batch_requests", request.batch->requests);
@@ -156,7 +156,7 @@ void AddBelow(const SampledRequest& request, otlp::trace::v1::ScopeSpans& spans)
   for (const auto& step : request.steps) {
     Span& span = writer.AddChild("step", step->start, step->end);
     SetPlace(span, step->place);
-    Attributes& attributes = *span.mutable_attributes();
+    SpanAttributes& attributes = *span.mutable_attributes();
     AddModel(attributes, *step);
     Add(attributes, "rpc.grpc.status_code", static_cast<int64_t>(step->code));
     if (IsOurFault(step->code)) span.mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
@@ -164,7 +164,7 @@ void AddBelow(const SampledRequest& request, otlp::trace::v1::ScopeSpans& spans)
   }
 }
 
-void AddWhoWeAre(Attributes& attributes) {
+void AddWhoWeAre(SpanAttributes& attributes) {
   std::array<char, 256> host = {};
   if (gethostname(host.data(), host.size() - 1) == 0) Add(attributes, "host.name", host.data());
   Add(attributes, "service.name", "swizzle");

@@ -124,7 +124,7 @@ TEST(BenchCsvTest, IsSortedByRateAndAddsUp) {
   // Of 2000 us, on average, 40 went to sending, 300 + 10 + 1000 + 20 to the server, and the rest to what lies between.
   EXPECT_THAT(csv, HasSubstr("\n8,3,40,630,300,10,1000,20,0,2000,3000,3000,3000\n1,100,40,50460,0,"));
   fast.is_rate = slow.is_rate = true;
-  EXPECT_THAT(BenchCsv(settings, {fast, slow}), testing::StartsWith("Request Rate,Inferences/Second,"));
+  EXPECT_THAT(BenchCsv(settings, {fast, slow}), ::testing::StartsWith("Request Rate,Inferences/Second,"));
 }
 
 TEST(BenchTableTest, SaysWhatIsWrongWithFigures) {

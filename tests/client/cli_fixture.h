@@ -23,11 +23,11 @@ struct Outcome {
   std::string err;
 };
 
-class CliTest : public testing::Test {
+class CliTest : public ::testing::Test {
  protected:
   CliTest()
-      : directory_(std::filesystem::path(testing::TempDir()) /
-                   testing::UnitTest::GetInstance()->current_test_info()->name()) {
+      : directory_(std::filesystem::path(::testing::TempDir()) /
+                   ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(directory_);
   }
   ~CliTest() override { std::filesystem::remove_all(directory_); }

@@ -80,7 +80,7 @@ TEST_F(CliTest, WhoWaitsIsToldForHowLong) {
   const char* argv[] = {"swizzle", "health", "echo", "--wait=0.5", address.c_str()};
   EXPECT_EQ(RunCli(5, argv, out, err, {.out = false, .err = true}), kExitRefused);
   EXPECT_THAT(err.str(), HasSubstr("\r\033[K  waiting for model 'echo', 0 s"));
-  EXPECT_THAT(Run({"health", "echo", "--wait=0.3"}).err, testing::Not(HasSubstr("waiting")));
+  EXPECT_THAT(Run({"health", "echo", "--wait=0.3"}).err, ::testing::Not(HasSubstr("waiting")));
 }
 
 TEST_F(CliTest, UnreachableHasItsOwnExitCode) {
@@ -109,7 +109,7 @@ TEST_F(CliTest, BadCommandLinesAreUsageErrors) {
 TEST_F(CliTest, SaysItsVersion) {
   const Outcome outcome = Run({"--version"});
   EXPECT_EQ(outcome.code, kExitOk);
-  EXPECT_THAT(outcome.out, testing::MatchesRegex("swizzle [0-9.]+\n"));
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("swizzle [0-9.]+\n"));
 }
 
 // SWIZZLE_REWRITE_PAGES=1 build/dev/bin/client_test --gtest_filter='*ThePageOfFlags*' writes it again.

@@ -25,7 +25,7 @@ InferRequest EchoRequest() {
   return request;
 }
 
-class ClientTest : public testing::Test {
+class ClientTest : public ::testing::Test {
  protected:
   FakeServer server_;
   std::unique_ptr<Client> client_ = NewClient({.address = server_.address()});

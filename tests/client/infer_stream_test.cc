@@ -15,17 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr float kRow[] = {1, 2, 3};
+constexpr float kStreamedRow[] = {1, 2, 3};
 
 InferRequest Ask(const std::string& model, const std::string& id) {
   InferRequest request;
   request.model = model;
   request.id = id;
-  request.inputs = {MakeTensor<float>("x", "FP32", {1, 3}, kRow)};
+  request.inputs = {MakeTensor<float>("x", "FP32", {1, 3}, kStreamedRow)};
   return request;
 }
 
-class InferStreamTest : public testing::Test {
+class InferStreamTest : public ::testing::Test {
  protected:
   // What came, as "id", "id!" for an error, and "." where it was the last of its request.
   std::unique_ptr<InferStream> Open() {

@@ -77,7 +77,7 @@ TEST(DrawInputsTest, SmallTypesHoldFewerIds) {
 TEST(DrawInputsTest, MasksOfOtherServersAreKnownByTheirNames) {
   const auto inputs = Draw(Model({{"Attention_Mask", "INT32", {-1, 50}}, {"mask", "FP32", {-1, 50}}}), {});
   EXPECT_THAT((*inputs)[0].Values<int32_t>(), Each(1));
-  EXPECT_THAT((*inputs)[1].Values<float>(), testing::Contains(Lt(0.9f)));
+  EXPECT_THAT((*inputs)[1].Values<float>(), ::testing::Contains(Lt(0.9f)));
 }
 
 TEST(DrawInputsTest, TakesShapesWithAndWithoutTheBatch) {

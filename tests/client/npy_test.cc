@@ -49,7 +49,7 @@ TEST(NpyTest, ReadsVersion2) {
   EXPECT_TRUE(ParseNpy(bytes).ok());
 }
 
-class NpyRoundTrip : public testing::TestWithParam<const char*> {};
+class NpyRoundTrip : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NpyRoundTrip, KeepsDatatypeShapeAndData) {
   const Tensor tensor{"", GetParam(), {2, 0, 3}, ""};
@@ -67,8 +67,8 @@ TEST_P(NpyRoundTrip, KeepsDatatypeShapeAndData) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Datatypes, NpyRoundTrip,
-                         testing::Values("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32",
-                                         "INT64", "FP16", "FP32", "FP64"));
+                         ::testing::Values("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32",
+                                           "INT64", "FP16", "FP32", "FP64"));
 
 TEST(NpyTest, RefusesWhatNumPyHasNoTypeFor) {
   EXPECT_EQ(FormatNpy({"x", "BF16", {1}, "ab"}).status().code(), absl::StatusCode::kUnimplemented);
@@ -103,7 +103,7 @@ TEST(NpyTest, SaysWhatIsWrong) {
 }
 
 TEST(NpyTest, NamesTheFile) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "npy_test_two.npy";
+  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "npy_test_two.npy";
   const float values[] = {1.5f, -2.0f};
   ASSERT_TRUE(WriteNpy(file, MakeTensor<float>("x", "FP32", {2}, values)).ok());
   const auto read = ReadNpy(file);

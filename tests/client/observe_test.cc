@@ -82,7 +82,7 @@ TEST_F(ObserveTest, WatchDrawsOverItselfOnATerminal) {
   const char* argv[] = {"swizzle", "watch", address.c_str(), "--count=2", "--interval=0.01"};
   EXPECT_EQ(RunCli(5, argv, out, err, Watched{.out = true, .err = false}), kExitOk);
   const std::string drawn = out.str();
-  EXPECT_THAT(drawn, testing::StartsWith("\r\033[Jmodel"));
+  EXPECT_THAT(drawn, ::testing::StartsWith("\r\033[Jmodel"));
   EXPECT_THAT(drawn, HasSubstr("\033[3A\r\033[J"));  // a head and two models
 }
 

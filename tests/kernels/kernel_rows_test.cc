@@ -15,7 +15,7 @@ Backend& TestBackend() {
   return *backend;
 }
 
-class KernelRowTest : public testing::TestWithParam<const Kernel*> {};
+class KernelRowTest : public ::testing::TestWithParam<const Kernel*> {};
 
 TEST_P(KernelRowTest, AgreesWithReference) {
   static RowChecker checker(TestBackend());
@@ -33,9 +33,9 @@ std::vector<const Kernel*> AllRows() {
   return rows;
 }
 
-std::string RowName(const testing::TestParamInfo<const Kernel*>& row) { return std::string(row.param->name); }
+std::string RowName(const ::testing::TestParamInfo<const Kernel*>& row) { return std::string(row.param->name); }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, KernelRowTest, testing::ValuesIn(AllRows()), RowName);
+INSTANTIATE_TEST_SUITE_P(Cpu, KernelRowTest, ::testing::ValuesIn(AllRows()), RowName);
 
 TEST(KernelTable, NamesAreUnique) {
   std::map<std::string_view, int> count;

@@ -316,7 +316,7 @@ class CaseRun {
     const auto work = [&] { kernel_.run(args, stream_); };
     stream_.Run(work);
     ExpectDone(output, buffers);
-    if (HasHostMemory(backend_) || in_place || testing::Test::HasFailure()) return;
+    if (HasHostMemory(backend_) || in_place || ::testing::Test::HasFailure()) return;
     SCOPED_TRACE("recorded");
     const auto recording = static_cast<DeviceStream&>(stream_).Record(work);
     ASSERT_TRUE(recording.ok()) << recording.status().message();
@@ -432,7 +432,7 @@ void RowChecker::Check(const Kernel& kernel, size_t every, size_t from) {
     if (HasHostMemory(backend_)) static_cast<HostStream&>(stream).RunSerially(seeded.seed % 3 == 0);
     checked += run.Check();
     blockings_seen += run.blockings_seen();
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(checked, 0) << "no case has a weight that this row holds";
   if (!kernel.blockings.empty() && every == 1) {

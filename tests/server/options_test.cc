@@ -8,8 +8,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 CommandLine Parse(std::vector<const char*> flags) {
   flags.insert(flags.begin(), "swizzle-server");
@@ -124,7 +124,7 @@ TEST(ParseCommandLine, BadFlagsAreNamedInOneLine) {
     const CommandLine line = Parse(test.flags);
     EXPECT_EQ(line.exit_code, 2) << test.named;
     EXPECT_THAT(line.text, HasSubstr(test.named));
-    EXPECT_THAT(line.text, testing::StartsWith("swizzle-server: "));
+    EXPECT_THAT(line.text, ::testing::StartsWith("swizzle-server: "));
     EXPECT_EQ(line.text.find('\n'), line.text.size() - 1) << line.text;
   }
 }
@@ -135,7 +135,7 @@ TEST(ParseCommandLine, HelpAndVersionLeaveWithZero) {
   EXPECT_THAT(help.text, HasSubstr("--model-repository"));
   const CommandLine version = Parse({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.text, testing::MatchesRegex("swizzle-server [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.text, ::testing::MatchesRegex("swizzle-server [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST(ParseCommandLine, ListingKernelsNeedsNoRepository) {

@@ -63,7 +63,7 @@ class InferCallInFlight {
   std::future<grpc::Status> status_ = done_.get_future();
 };
 
-class ServedModels : public testing::Test {
+class ServedModels : public ::testing::Test {
  protected:
   // Serves what `directory_` holds by now.
   void Serve(ServerOptions options = {}) {

@@ -23,8 +23,8 @@ namespace {
 
 using grpc::StatusCode;
 using grpc::health::v1::HealthCheckResponse;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Stub = inference::GRPCInferenceService::Stub;
 
 ServerOptions LocalOptions(const RepositoryDirectory& directory) {
@@ -225,7 +225,7 @@ TEST_F(ServerTest, DrainFinishesWhatIsQueued) {
 }
 
 // With GOAWAY, and as where gRPC is of a version that it can't be had from.
-class DrainTest : public ServerTest, public testing::WithParamInterface<bool> {
+class DrainTest : public ServerTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
     directory_.Write("m/config.pbtxt", IdentityConfig());
@@ -235,7 +235,7 @@ class DrainTest : public ServerTest, public testing::WithParamInterface<bool> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Goaway, DrainTest, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Goaway, DrainTest, ::testing::Bool(),
                          [](const auto& says) { return std::string(says.param ? "Said" : "Unknown"); });
 
 TEST_P(DrainTest, ACallThatHasNotComeWholeEndsUnavailable) {

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "model_loader/graph/verify.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/passes/passes.h"
 #include "model_loader/sequences/recognise.h"
 #include "tests/support/onnx_builder.h"
@@ -20,6 +21,12 @@ inline StatusOr<Graph> Recognised(const OnnxBuilder& builder) {
   SWIZZLE_RETURN_IF_ERROR(RecogniseSequences(graph).status());
   EXPECT_THAT(Verify(graph), IsOk());
   return graph;
+}
+
+// The network that is made of it.
+inline StatusOr<Network> Lowered(const OnnxBuilder& builder) {
+  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Recognised(builder));
+  return Lower(std::move(graph));
 }
 
 // Ids [batch, length] looked up in a table [5, 4] as "x".

@@ -9,6 +9,8 @@
 
 namespace swizzle::testing {
 
+inline constexpr StatusCode kInvalid = StatusCode::kInvalidArgument, kUnsupported = StatusCode::kUnimplemented;
+
 MATCHER(IsOk, "") {
   if (arg.ok()) return true;
   *result_listener << internal::AsStatus(arg).ToString();

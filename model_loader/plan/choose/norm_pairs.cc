@@ -11,10 +11,11 @@ namespace {
 constexpr int kNone = -1;
 
 // Of each value, the layer that makes it; and how many read it, ports among them.
-struct Uses {
+struct ResidualUses {
   std::vector<int> makers, readers;
 
-  explicit Uses(const Network& network) : makers(network.values.size(), kNone), readers(network.values.size(), 0) {
+  explicit ResidualUses(const Network& network)
+      : makers(network.values.size(), kNone), readers(network.values.size(), 0) {
     for (size_t i = 0; i < network.layers.size(); ++i) {
       makers[network.layers[i].output] = static_cast<int>(i);
       for (const int value : network.layers[i].inputs) ++readers[value];
@@ -40,7 +41,7 @@ bool AreKnown(const std::vector<Candidate>& candidates) {
 
 std::vector<NormPair> FindNormPairs(const Network& network) {
   std::vector<NormPair> pairs;
-  const Uses uses(network);
+  const ResidualUses uses(network);
   for (size_t i = 0; i < network.layers.size(); ++i) {
     const Layer& norm = network.layers[i];
     if (norm.op != Op::kLayerNorm || norm.normalisation().groups > 1) continue;

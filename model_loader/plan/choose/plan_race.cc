@@ -12,9 +12,9 @@
 namespace swizzle {
 namespace {
 
-constexpr int kLeastTurns = 5;
-constexpr int kMostTurns = 41;
-constexpr int64_t kMostRows = 8;
+constexpr int kLeastRaceTurns = 5;
+constexpr int kMostRaceTurns = 41;
+constexpr int64_t kMostRacedRows = 8;
 constexpr double kLeastGain = 0.01;  // a plan that gains less isn't worth a change
 constexpr double kErrors = 2.0;      // how many standard errors are noise
 
@@ -78,7 +78,7 @@ std::vector<int64_t> RacedRows(const Plan& plan) {
   const int64_t length = TrialLength(plan);
   const int64_t most = length == 0 ? plan.max_batch() : std::min(plan.max_batch(), plan.max_tokens() / length);
   if (most < 2) return {1};
-  return {1, std::min(most, kMostRows)};
+  return {1, std::min(most, kMostRacedRows)};
 }
 
 }  // namespace
@@ -109,12 +109,12 @@ StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& 
   const std::vector<int64_t> rows = RacedRows(running_plan);
   std::vector<Ratios> ratios(rows.size());
   const absl::Duration end = conditions.Spent() + budget;
-  for (int turn = -1; turn < kMostTurns && (turn < kLeastTurns || conditions.Spent() < end); ++turn) {
+  for (int turn = -1; turn < kMostRaceTurns && (turn < kLeastRaceTurns || conditions.Spent() < end); ++turn) {
     for (size_t i = 0; i < rows.size(); ++i) {
       // Who begins changes: the second finds the caches as the first left them.
       Racer& begins = turn % 2 == 0 ? first : second;
       Racer& follows = turn % 2 == 0 ? second : first;
-      if (turn < kLeastTurns && conditions.Spent() > give_up) return std::vector<TimeRatio>();
+      if (turn < kLeastRaceTurns && conditions.Spent() > give_up) return std::vector<TimeRatio>();
       SWIZZLE_ASSIGN_OR_RETURN(const TrialTime one, begins.Time(rows[i], conditions));
       SWIZZLE_ASSIGN_OR_RETURN(const TrialTime other, follows.Time(rows[i], conditions));
       if (turn < 0) continue;  // warms up
@@ -125,7 +125,7 @@ StatusOr<std::vector<TimeRatio>> RacePlans(const Plan& challenger_plan, Runner& 
   std::vector<TimeRatio> result;
   result.reserve(ratios.size());
   for (Ratios& each : ratios) {
-    const bool by_work = disturbed && std::ssize(each.by_work) >= kLeastTurns;
+    const bool by_work = disturbed && std::ssize(each.by_work) >= kLeastRaceTurns;
     result.push_back(RatioOf(std::move(by_work ? each.by_work : each.by_wall)));
   }
   return result;

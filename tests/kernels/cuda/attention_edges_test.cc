@@ -23,7 +23,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // The largest difference from 1 that an average of ones may have in a type.
 float Tolerance(DType dtype) { return dtype == DType::kBFloat16 ? 1e-2f : 2e-3f; }
 
-class AttentionEdgesTest : public testing::TestWithParam<int64_t> {
+class AttentionEdgesTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
     auto backend = NewCudaBackend(0);
@@ -155,7 +155,7 @@ TEST_P(AttentionEdgesTest, SequencesWithAPatternDoNotTouchEachOther) {
 }
 
 // By channels of a head.
-INSTANTIATE_TEST_SUITE_P(Heads, AttentionEdgesTest, testing::Values(32, 64, 128));
+INSTANTIATE_TEST_SUITE_P(Heads, AttentionEdgesTest, ::testing::Values(32, 64, 128));
 
 }  // namespace
 }  // namespace swizzle

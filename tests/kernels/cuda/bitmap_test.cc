@@ -81,7 +81,7 @@ struct Case {
   double w_density, x_density;
 };
 
-class BitmapProductTest : public testing::Test {
+class BitmapProductTest : public ::testing::Test {
  protected:
   void SetUp() override {
     int count = 0;

@@ -128,7 +128,7 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-class CudaAttentionTest : public testing::TestWithParam<std::tuple<DType, int>> {
+class CudaAttentionTest : public ::testing::TestWithParam<std::tuple<DType, int>> {
  protected:
   void SetUp() override {
     if (!HasGpu()) GTEST_SKIP() << "no GPU";
@@ -281,8 +281,8 @@ TEST_P(CudaAttentionTest, RisingScores) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaAttentionTest,
-                         testing::Combine(testing::Values(DType::kFloat32, DType::kFloat16),
-                                          testing::Values(32, 64, 128)),
+                         ::testing::Combine(::testing::Values(DType::kFloat32, DType::kFloat16),
+                                            ::testing::Values(32, 64, 128)),
                          [](const auto& param) {
                            return std::string(std::get<0>(param.param) == DType::kFloat32 ? "f32" : "f16") + "_d" +
                                   std::to_string(std::get<1>(param.param));

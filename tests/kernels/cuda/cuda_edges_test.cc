@@ -22,7 +22,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Whether a row takes weights of ones, where it asks for some kind.
 bool HoldsOnes(const Kernel& kernel, const Problem& problem);
 
-class CudaEdgesTest : public testing::Test {
+class CudaEdgesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto backend = NewCudaBackend(0);

@@ -11,9 +11,9 @@
 namespace swizzle::cuda {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // How often each place of the pattern is there, checked against its query and key.
 std::vector<int> Found(const SddmmTiles& tiles, const AttentionPattern& pattern) {
@@ -63,7 +63,7 @@ TEST(SddmmTilesTest, MakesTilesOfThoseThatHoldEnough) {
   const auto pattern = AttentionPattern::FromBlocks(700, 128, {{0, 0}, {2, 1}, {5, 5}});
   EXPECT_THAT(SddmmTiles::Cut(pattern, 60 * 60 + 1).key_blocks, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(SddmmTiles::Cut(pattern, 60 * 60).key_blocks, ElementsAre(0, 1, 2, 3, 10));
-  EXPECT_THAT(SddmmTiles::Cut(pattern, 64 * 128).rest_keys, testing::SizeIs(60 * 60));
+  EXPECT_THAT(SddmmTiles::Cut(pattern, 64 * 128).rest_keys, ::testing::SizeIs(60 * 60));
 }
 
 TEST(SddmmTilesTest, StartsTheLongestWorkFirst) {

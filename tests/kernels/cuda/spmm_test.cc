@@ -155,7 +155,7 @@ void ExpectClose(const std::vector<float>& actual, const reference::Result& expe
   }
 }
 
-class SpmmTest : public testing::TestWithParam<DType> {
+class SpmmTest : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
     std::string why;
@@ -422,10 +422,10 @@ TEST_P(SpmmTest, ThreadsDoNotTouchEachOther) {
   for (std::thread& thread : threads) thread.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, SpmmTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(DTypes, SpmmTest, ::testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16),
                          [](const auto& test) { return std::string(DTypeName(test.param)); });
 
-INSTANTIATE_TEST_SUITE_P(DTypes, SpmmPartsTest, testing::Values(DType::kFloat32),
+INSTANTIATE_TEST_SUITE_P(DTypes, SpmmPartsTest, ::testing::Values(DType::kFloat32),
                          [](const auto& test) { return std::string(DTypeName(test.param)); });
 
 }  // namespace

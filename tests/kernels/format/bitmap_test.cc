@@ -15,9 +15,9 @@
 namespace swizzle {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -89,7 +89,7 @@ TEST(BitmapTest, StacksRowsOfWholeTiles) {
 
 using Malformation = MalformationOf<BitmapMatrix>;
 
-class BitmapMalformedTest : public testing::TestWithParam<Malformation> {};
+class BitmapMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 // Of 40 x 20: three of the four tiles hold something.
 BitmapMatrix Malleable() {
@@ -108,7 +108,7 @@ TEST_P(BitmapMalformedTest, IsRejected) {
 using M = BitmapMatrix;
 INSTANTIATE_TEST_SUITE_P(
     All, BitmapMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](M& m) { m.rows = -1; }, "impossible dimensions -1 x 20"},
         Malformation{"HugeCols", [](M& m) { m.cols = int64_t{1} << 40; }, "impossible dimensions"},
         Malformation{"HugeRows", [](M& m) { m.rows = (int64_t{1} << 32) - 1; }, "has 2 words for them"},

@@ -135,7 +135,7 @@ void ExpectHolds(const WeightMatrix& matrix, MatrixSize size) {
   }
 }
 
-class CorruptionsTest : public testing::TestWithParam<Format> {};
+class CorruptionsTest : public ::testing::TestWithParam<Format> {};
 
 TEST_P(CorruptionsTest, AreRefusedOrAnotherMatrix) {
   std::mt19937 random(11);
@@ -172,7 +172,7 @@ std::vector<Format> AllFormats() {
   for (const FormatRow& row : FormatRows()) formats.push_back(row.format);
   return formats;
 }
-INSTANTIATE_TEST_SUITE_P(Formats, CorruptionsTest, testing::ValuesIn(AllFormats()), [](const auto& instance) {
+INSTANTIATE_TEST_SUITE_P(Formats, CorruptionsTest, ::testing::ValuesIn(AllFormats()), [](const auto& instance) {
   std::string name(FormatName(instance.param));
   std::erase(name, '-');
   return name;

@@ -12,7 +12,7 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -64,13 +64,13 @@ TEST(CsrTest, StoredZeroIsLegal) {
 
 using Malformation = MalformationOf<CsrMatrix>;
 
-class CsrMalformedTest : public testing::TestWithParam<Malformation> {};
+class CsrMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 TEST_P(CsrMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CsrMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](CsrMatrix& m) { m.rows = -1; }, "impossible dimensions -1 x 4"},
         Malformation{"NegativeCols", [](CsrMatrix& m) { m.cols = -4; }, "impossible dimensions 4 x -4"},
         Malformation{"HugeRows", [](CsrMatrix& m) { m.rows = int64_t{1} << 40; }, "impossible dimensions"},

@@ -14,10 +14,10 @@
 namespace swizzle {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::ElementsAre;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Not;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -118,7 +118,7 @@ TEST(HbEllTest, StacksRowsOfWholeBlocks) {
 
 using Malformation = MalformationOf<HbEllMatrix>;
 
-class HbEllMalformedTest : public testing::TestWithParam<Malformation> {};
+class HbEllMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 // Of 20 x 24: whole, of width 4; none, of width 4 at the corner.
 HbEllMatrix Malleable() {
@@ -138,7 +138,7 @@ TEST_P(HbEllMalformedTest, IsRejected) {
 using M = HbEllMatrix;
 INSTANTIATE_TEST_SUITE_P(
     All, HbEllMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](M& m) { m.rows = -1; }, "impossible dimensions -1 x 24"},
         Malformation{"HugeCols", [](M& m) { m.cols = int64_t{1} << 40; }, "impossible dimensions"},
         Malformation{"HugeRows", [](M& m) { m.rows = (int64_t{1} << 32) - 1; }, "has 3 block row pointers"},

@@ -13,10 +13,10 @@
 namespace swizzle {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -117,14 +117,14 @@ TEST(NOfMTest, KeepsLimits) {
 
 using Malformation = MalformationOf<NOfMMatrix>;
 
-class NOfMMalformedTest : public testing::TestWithParam<Malformation> {};
+class NOfMMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 TEST_P(NOfMMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = NOfMMatrix;
 INSTANTIATE_TEST_SUITE_P(
     All, NOfMMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](M& m) { m.rows = -1; }, "impossible dimensions -1 x 4"},
         Malformation{"HugeCols", [](M& m) { m.cols = int64_t{1} << 40; }, "impossible dimensions"},
         Malformation{"NoneKept", [](M& m) { m.n = 0; }, "keeps 0 of 4"},

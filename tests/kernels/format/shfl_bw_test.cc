@@ -15,8 +15,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -84,14 +84,14 @@ TEST(ShflBwTest, StoredZeroIsLegal) {
 
 using Malformation = MalformationOf<ShflBwMatrix>;
 
-class ShflBwMalformedTest : public testing::TestWithParam<Malformation> {};
+class ShflBwMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 TEST_P(ShflBwMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = ShflBwMatrix;
 INSTANTIATE_TEST_SUITE_P(
     All, ShflBwMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](M& m) { m.rows = -1; }, "impossible dimensions -1 x 4"},
         Malformation{"HugeCols", [](M& m) { m.cols = int64_t{1} << 40; }, "impossible dimensions"},
         Malformation{"NoVectorRows", [](M& m) { m.vector_rows = 0; }, "vectors of 0 rows"},
@@ -193,7 +193,7 @@ struct ScatteredCase {
   double sparsity, zeroed;
 };
 
-class FindRowGroupingScatteredTest : public testing::TestWithParam<ScatteredCase> {};
+class FindRowGroupingScatteredTest : public ::testing::TestWithParam<ScatteredCase> {};
 
 TEST_P(FindRowGroupingScatteredTest, BringsRowsTogetherThatAreAlike) {
   const auto [rows, vector_rows, sparsity, zeroed] = GetParam();
@@ -214,11 +214,11 @@ TEST_P(FindRowGroupingScatteredTest, BringsRowsTogetherThatAreAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FindRowGroupingScatteredTest,
-                         testing::Values(ScatteredCase{1000, 64, 0.9, 0.01}, ScatteredCase{1000, 64, 0.75, 0.01},
-                                         ScatteredCase{1000, 32, 0.9, 0.01}, ScatteredCase{1000, 32, 0.75, 0.01},
-                                         ScatteredCase{1024, 64, 0.9, 0.002}, ScatteredCase{1024, 128, 0.9, 0.05},
-                                         ScatteredCase{1024, 16, 0.9, 0.01}, ScatteredCase{100, 64, 0.9, 0.01},
-                                         ScatteredCase{1000, 64, 0.5, 0.2}));
+                         ::testing::Values(ScatteredCase{1000, 64, 0.9, 0.01}, ScatteredCase{1000, 64, 0.75, 0.01},
+                                           ScatteredCase{1000, 32, 0.9, 0.01}, ScatteredCase{1000, 32, 0.75, 0.01},
+                                           ScatteredCase{1024, 64, 0.9, 0.002}, ScatteredCase{1024, 128, 0.9, 0.05},
+                                           ScatteredCase{1024, 16, 0.9, 0.01}, ScatteredCase{100, 64, 0.9, 0.01},
+                                           ScatteredCase{1000, 64, 0.5, 0.2}));
 
 // A row that is like no other, and one that has lost most of its nonzeros, do not push the others' groups apart.
 TEST(FindRowGroupingTest, RowsLikeNoOtherStandLast) {

@@ -15,10 +15,10 @@
 namespace swizzle {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The header's worked example.
 DenseMatrix ExampleDense() {
@@ -104,14 +104,14 @@ TEST(SrBcrsTest, VisitsRows) {
 
 using Malformation = MalformationOf<SrBcrsMatrix>;
 
-class SrBcrsMalformedTest : public testing::TestWithParam<Malformation> {};
+class SrBcrsMalformedTest : public ::testing::TestWithParam<Malformation> {};
 
 TEST_P(SrBcrsMalformedTest, IsRejected) { ExpectRejected(Example(), GetParam()); }
 
 using M = SrBcrsMatrix;
 INSTANTIATE_TEST_SUITE_P(
     All, SrBcrsMalformedTest,
-    testing::Values(
+    ::testing::Values(
         Malformation{"NegativeRows", [](M& m) { m.rows = -1; }, "impossible dimensions -1 x 4"},
         Malformation{"HugeCols", [](M& m) { m.cols = int64_t{1} << 40; }, "impossible dimensions"},
         Malformation{"VectorsOfThree", [](M& m) { m.vector_rows = 3; }, "vectors of 3 rows"},

@@ -36,11 +36,11 @@ Quantisation ByRows() {
   return quantisation;
 }
 
-class WholeValuesTest : public testing::TestWithParam<Format> {};
+class WholeValuesTest : public ::testing::TestWithParam<Format> {};
 
 INSTANTIATE_TEST_SUITE_P(Formats, WholeValuesTest,
-                         testing::Values(Format::kDense, Format::kCsr, Format::kShflBw, Format::kNOfM, Format::kSrBcrs,
-                                         Format::kHbEll, Format::kBitmap),
+                         ::testing::Values(Format::kDense, Format::kCsr, Format::kShflBw, Format::kNOfM,
+                                           Format::kSrBcrs, Format::kHbEll, Format::kBitmap),
                          [](const auto& instance) {
                            std::string name(FormatName(instance.param));
                            std::erase(name, '-');

@@ -13,8 +13,8 @@
 namespace swizzle::reference {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using testing::Pointwise;
 
 Weight DenseWeight(int64_t rows, int64_t cols, Values values, Values bias = {}) {

@@ -8,8 +8,8 @@
 namespace swizzle::reference {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using testing::Pointwise;
 
 // Query 0 has no keys, query 1 keys 0 and 2, query 2 key 1.

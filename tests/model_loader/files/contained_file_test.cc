@@ -14,8 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::IsError;
 using testing::IsOk;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 // A cache of huggingface_hub: two repositories with a blob store each, of which the first has a snapshot.
 class BlobStoreTest : public ::testing::Test {

@@ -23,7 +23,7 @@ using testing::MakeNpz;
 //                              a=...).
 const std::string kFolder = SWIZZLE_SOURCE_DIR "/tests/testdata/npz/";
 
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> BytesOf(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 std::string Contents(const std::string& file) {
   std::ostringstream contents;
@@ -56,7 +56,7 @@ TEST(Npz, CompressedArraysAreRefusedWithTheFix) {
 TEST(Npz, NoPrefixIsAnArchive) {
   const std::string file = Contents(kFolder + "arrays.npz");
   for (size_t size = 0; size < file.size(); ++size) {
-    EXPECT_FALSE(ParseNpz(Bytes(file.substr(0, size))).ok()) << size;
+    EXPECT_FALSE(ParseNpz(BytesOf(file.substr(0, size))).ok()) << size;
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Npz, DamageIsNoticedOrHarmless) {
   for (size_t i = 0; i < file.size(); ++i) {
     std::string damaged = file;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
-    const auto arrays = ParseNpz(Bytes(damaged));
+    const auto arrays = ParseNpz(BytesOf(damaged));
     noticed += arrays.ok() ? 0 : 1;
     if (arrays.ok() && arrays->contains("layer/weight") && arrays->contains("whole")) ExpectArrays(*arrays);
   }
@@ -77,10 +77,10 @@ TEST(Npz, DamageIsNoticedOrHarmless) {
 TEST(Npz, NamesTheArrayThatIsWrong) {
   const std::vector<float> values = {1, 2};
   std::string file = MakeNpz({{"a", {DType::kFloat32, {2}, std::as_bytes(std::span(values))}}});
-  ASSERT_THAT(ParseNpz(Bytes(file)), IsOk());
+  ASSERT_THAT(ParseNpz(BytesOf(file)), IsOk());
   const size_t last = file.find("PK\x01\x02") - 1;
   file[last] = static_cast<char>(file[last] ^ 1);
-  EXPECT_THAT(ParseNpz(Bytes(file)), IsError(StatusCode::kInvalidArgument, "'a': its checksum is wrong"));
+  EXPECT_THAT(ParseNpz(BytesOf(file)), IsError(StatusCode::kInvalidArgument, "'a': its checksum is wrong"));
 }
 
 // An array of 4 KB under two names would else become 8 KB in memory; of 1 GB under 65,000 names, more than there is.
@@ -92,7 +92,7 @@ TEST(Npz, NamesShareNoBytes) {
   std::string twice = file.substr(0, end) + entry + file.substr(end);
   twice[end + entry.find("a.npy")] = 'b';
   twice[twice.find("PK\x05\x06") + 10] = 2;  // entries
-  EXPECT_THAT(ParseNpz(Bytes(twice)),
+  EXPECT_THAT(ParseNpz(BytesOf(twice)),
               IsError(StatusCode::kInvalidArgument, "its arrays are together longer than the file"));
 }
 

@@ -25,14 +25,14 @@ using testing::MustPlan;
 using testing::OnnxBuilder;
 using testing::RunImages;
 
-constexpr int64_t kChannels = 64;
+constexpr int64_t kSharedChannels = 64;
 
 // x -> so many layers, of which each has the weight of that name.
 Network Chain(const std::vector<std::string>& weights) {
   OnnxBuilder builder;
-  builder.Input("x", {-1, kChannels});
-  builder.Floats("v", {kChannels, kChannels}, DrawFloats(kChannels * kChannels, 3));
-  builder.Floats("w", {kChannels, kChannels}, DrawFloats(kChannels * kChannels, 4));
+  builder.Input("x", {-1, kSharedChannels});
+  builder.Floats("v", {kSharedChannels, kSharedChannels}, DrawFloats(kSharedChannels * kSharedChannels, 3));
+  builder.Floats("w", {kSharedChannels, kSharedChannels}, DrawFloats(kSharedChannels * kSharedChannels, 4));
   std::string from = "x";
   for (size_t i = 0; i < weights.size(); ++i) {
     const std::string product = "p" + std::to_string(i), to = "y" + std::to_string(i);
@@ -67,7 +67,7 @@ TEST(SharedWeightsTest, AreApartAndTogetherAgain) {
   UnshareWeights(network);
   EXPECT_EQ(WeightsOf(network), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(network.StoredWeightBytes(), 2 * shared);
-  network.weights[2].bias.assign(kChannels, 0.5f);
+  network.weights[2].bias.assign(kSharedChannels, 0.5f);
   EXPECT_EQ(FirstOfAlike(network), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   ShareWeights(network);
   EXPECT_EQ(WeightsOf(network), (std::vector<int>{0, 1, 2, 0})) << "another bias is another weight";
@@ -81,7 +81,7 @@ TEST(SharedWeightsTest, ArePrunedOnce) {
   PruneNetwork(network, pruner);
   EXPECT_TRUE(pruner.CheckResult().ok());
   ASSERT_EQ(pruner.records().size(), 2u);
-  EXPECT_EQ(network.weights[0].nonzeros(), kChannels * kChannels / 4);
+  EXPECT_EQ(network.weights[0].nonzeros(), kSharedChannels * kSharedChannels / 4);
   EXPECT_TRUE(network.Validate().ok());
 }
 
@@ -95,7 +95,7 @@ TEST(SharedWeightsTest, PlansPrepareThemOnce) {
   auto runner = plan->NewRunner({});
   ASSERT_TRUE(runner.ok());
   for (const int64_t batch : {1, 7}) {
-    const auto input = DrawFloats(static_cast<size_t>(batch * kChannels), 11);
+    const auto input = DrawFloats(static_cast<size_t>(batch * kSharedChannels), 11);
     ExpectClose(RunImages(**runner, batch, input), EvaluateNetwork(shared, {input}, batch)[0], 1e-4f);
   }
 }

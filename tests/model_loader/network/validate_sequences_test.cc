@@ -19,7 +19,7 @@ using testing::IsError;
 using testing::IsOk;
 using testing::RandomEncoderOptions;
 
-struct Fault {
+struct SequenceFault {
   const char* name;
   RandomEncoderOptions encoder;
   Op op;  // the layers that it is made in
@@ -27,7 +27,7 @@ struct Fault {
   const char* message;
 };
 
-class SequenceFaultTest : public ::testing::TestWithParam<Fault> {};
+class SequenceFaultTest : public ::testing::TestWithParam<SequenceFault> {};
 
 TEST_P(SequenceFaultTest, IsRefused) {
   Network network = testing::MakeRandomEncoder(GetParam().encoder);
@@ -62,7 +62,7 @@ const RandomEncoderOptions kBiased = {.reach = 3}, kRotary = {.rotary = 40}, kPl
                            kWindows = {.length = 12, .windows = 3};
 constexpr char kNoDistances[] = "the last row of its weight is not of whole distances that rise, none above 1048576";
 
-const Fault kFaults[] = {
+const SequenceFault kSequenceFaults[] = {
     {"BiasesOfOtherReach", kBiased, Op::kBiasedAttention, [](Operator& layer, Weight&) { layer.attention().reach = 4; },
      "its weight is [2,7] instead of [2,9]"},
     {"BiasesOfNegativeReach", kBiased, Op::kBiasedAttention,
@@ -121,7 +121,7 @@ TEST(RotaryTableTest, HasARowForEachPositionOfAFixedLength) {
               IsError(StatusCode::kInvalidArgument, "its sequences have 41 tokens, its tables rows for 40 positions"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, SequenceFaultTest, ::testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(Faults, SequenceFaultTest, ::testing::ValuesIn(kSequenceFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 }  // namespace

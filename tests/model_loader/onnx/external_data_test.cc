@@ -20,11 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::OnnxBuilder;
 using Keys = std::vector<std::pair<std::string, std::string>>;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 void SetExternal(const Keys& keys, onnx::TensorProto& proto) {
   proto.clear_raw_data();

@@ -11,9 +11,8 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
 using testing::OnnxBuilder;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 onnx::FunctionProto Function(const std::string& name, const std::vector<std::string>& inputs,
                              const std::vector<std::string>& outputs, int64_t opset = 17) {

@@ -16,6 +16,8 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::OnnxBuilder;
 
 // conv -> clip -> flatten -> gemm, a little of everything.
@@ -220,9 +222,6 @@ TEST_P(OnnxFaultTest, IsRefused) {
   GetParam().make(builder);
   EXPECT_THAT(builder.Read(), IsError(GetParam().code, GetParam().message));
 }
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 onnx::TensorProto& Weight(OnnxBuilder& builder) { return *builder.graph().mutable_initializer(0); }
 onnx::NodeProto& Conv(OnnxBuilder& builder) { return *builder.graph().mutable_node(0); }

@@ -16,10 +16,9 @@ using onnx::SparseTensorProto;
 using onnx::TensorProto;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::OnnxBuilder;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 void SetInt64s(TensorProto& proto, const Shape& shape, const std::vector<int64_t>& values) {
   proto.set_data_type(TensorProto::INT64);
@@ -100,27 +99,27 @@ TEST(SparseTensorTest, KeepsLimitsBeforeItAllocates) {
   EXPECT_THAT(ReadOnnx(builder.Bytes(), options), IsError(kInvalid, "'v' has 10000 elements of FP32; the limit is"));
 }
 
-struct Fault {
+struct SparseFault {
   const char* name;
   std::function<void(SparseTensorProto&)> make;
   StatusCode code;
   const char* message;
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const SparseFault& fault, std::ostream* out) { *out << fault.name; }
 
-class SparseTensorFaultTest : public ::testing::TestWithParam<Fault> {};
+class SparseTensorFaultTest : public ::testing::TestWithParam<SparseFault> {};
 
 TEST_P(SparseTensorFaultTest, IsRefused) {
-  const Fault& fault = GetParam();
+  const SparseFault& fault = GetParam();
   EXPECT_THAT(Example(fault.make).Read(), IsError(fault.code, fault.message));
 }
 
-Fault Linear(const char* name, const Shape& shape, const std::vector<int64_t>& indices, const char* message) {
+SparseFault Linear(const char* name, const Shape& shape, const std::vector<int64_t>& indices, const char* message) {
   return {name, [=](SparseTensorProto& p) { SetInt64s(*p.mutable_indices(), shape, indices); }, kInvalid, message};
 }
 
-const Fault kFaults[] = {
+const SparseFault kSparseFaults[] = {
     Linear("Descending", {3}, {1, 11, 4}, "sparse initializer 'w': the indices of values 1 and 2 are not in ascending"),
     Linear("Twice", {3}, {1, 4, 4}, "the indices of values 1 and 2"),
     Linear("Negative", {3}, {-1, 4, 11}, "index -1 of value 0 is not within 0 and 11"),
@@ -165,7 +164,7 @@ const Fault kFaults[] = {
      "its list of values has data both"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Faults, SparseTensorFaultTest, ::testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(Faults, SparseTensorFaultTest, ::testing::ValuesIn(kSparseFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(SparseTensorTest, MayBeTheValueOfAConstant) {

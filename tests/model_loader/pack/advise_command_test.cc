@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kShippedModel = SWIZZLE_SOURCE_DIR "/deploy/models/mobilenet_v1_fashion.onnx";
+const std::string kShippedNetwork = SWIZZLE_SOURCE_DIR "/deploy/models/mobilenet_v1_fashion.onnx";
 const std::string kCheckpoint = SWIZZLE_SOURCE_DIR "/tests/testdata/checkpoints/bert";
 
 // Three layers, of which the last two are of one shape.
@@ -50,7 +50,7 @@ class AdviseCommands : public Commands {
 };
 
 TEST_F(AdviseCommands, TellsOfEachLayerThatCanBePruned) {
-  const auto json = AdviseJson(kShippedModel);
+  const auto json = AdviseJson(kShippedNetwork);
   EXPECT_EQ(json["sparsities"], nlohmann::json({0.5, 0.6, 0.7, 0.8, 0.9, 0.95}));
   EXPECT_EQ(json["layers"].size(), 15u) << "no depthwise ones";
   for (const auto& layer : json["layers"]) {
@@ -61,7 +61,7 @@ TEST_F(AdviseCommands, TellsOfEachLayerThatCanBePruned) {
       before = at["removed_squares"];
     }
   }
-  ASSERT_EQ(Run({"advise", kShippedModel, "--threads=1", "--tuning-budget=0", "--skip=*pointwise*"}), 0) << err();
+  ASSERT_EQ(Run({"advise", kShippedNetwork, "--threads=1", "--tuning-budget=0", "--skip=*pointwise*"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("/stem/conv/Conv"));
   EXPECT_THAT(out(), Not(HasSubstr("pointwise")));
 }
@@ -86,7 +86,7 @@ TEST_F(AdviseCommands, MeasuresLayersOfOneShapeOnce) {
 
 TEST_F(AdviseCommands, TakesOtherSparsitiesAndMethods) {
   const auto json =
-      AdviseJson(kShippedModel, {"--tuning-budget=0", "--sparsity=0.85", "--method=vector-wise", "--vector=16"});
+      AdviseJson(kShippedNetwork, {"--tuning-budget=0", "--sparsity=0.85", "--method=vector-wise", "--vector=16"});
   EXPECT_EQ(json["sparsities"], nlohmann::json({0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95}));
   EXPECT_EQ(json["method"], "vector-wise");
   EXPECT_EQ(json["vector_rows"], 16);
@@ -104,7 +104,7 @@ TEST_F(AdviseCommands, TakesEveryKindOfModel) {
   EXPECT_TRUE(checkpoint["counts_tokens"]);
   ASSERT_EQ(Run({"advise", kCheckpoint, "--tuning-budget=0"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr(" tokens\n\nlayer"));
-  ASSERT_EQ(Run({"pack", kShippedModel, Path("m.swz")}), 0) << err();
+  ASSERT_EQ(Run({"pack", kShippedNetwork, Path("m.swz")}), 0) << err();
   EXPECT_EQ(AdviseJson(Path("m.swz"))["layers"].size(), 15u);
   const std::string vit = SWIZZLE_SOURCE_DIR "/tests/testdata/exports/vit_opset17.onnx";
   const auto regions = AdviseJson(vit);
@@ -127,9 +127,9 @@ TEST_F(AdviseCommands, WritesAPageOfWhatItPrints) {
 
 TEST_F(AdviseCommands, NamesWhatIsWrong) {
   ExpectBadInput({"advise", Path("none.onnx")}, "none.onnx");
-  ExpectBadInput({"advise", kShippedModel, "--tuning-budget=0", "--skip=nothing*"}, "the pattern to skip 'nothing*'");
-  ExpectBadInput({"advise", kShippedModel, "--sparsity=90"}, "--sparsity");
-  ExpectBadInput({"advise", kShippedModel, "--vector=16"}, "does nothing with --method=magnitude");
+  ExpectBadInput({"advise", kShippedNetwork, "--tuning-budget=0", "--skip=nothing*"}, "the pattern to skip 'nothing*'");
+  ExpectBadInput({"advise", kShippedNetwork, "--sparsity=90"}, "--sparsity");
+  ExpectBadInput({"advise", kShippedNetwork, "--vector=16"}, "does nothing with --method=magnitude");
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 // Random bytes, of which elements are `common` at this share.
 std::vector<std::byte> Draw(int64_t elements, int32_t element_bytes, double share, uint8_t common, uint32_t seed) {

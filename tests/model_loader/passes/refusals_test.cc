@@ -12,12 +12,11 @@ namespace swizzle {
 namespace {
 
 using testing::IsError;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::OnnxBuilder;
-using Attributes = std::map<std::string, Attribute>;
+using AttributeMap = std::map<std::string, Attribute>;
 using Ints = std::vector<int64_t>;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 struct Refusal {
   const char* name;
@@ -44,28 +43,28 @@ TEST_P(RefusalTest, NamesTheNode) {
 }
 
 // A convolution of x by a weight of this shape.
-std::function<void(OnnxBuilder&)> Conv(const Shape& weight, const Attributes& attributes = {}) {
+std::function<void(OnnxBuilder&)> Conv(const Shape& weight, const AttributeMap& attributes = {}) {
   return [=](OnnxBuilder& b) { b.Counting("w", weight).Node("Conv", {"x", "w"}, {"y"}, attributes); };
 }
 
 // A node that reads x (or m) and the constant k.
 std::function<void(OnnxBuilder&)> WithConstant(const char* op, const char* input, const Shape& shape,
-                                               const Attributes& attributes = {}) {
+                                               const AttributeMap& attributes = {}) {
   return [=](OnnxBuilder& b) { b.Counting("k", shape).Node(op, {input, "k"}, {"y"}, attributes); };
 }
 
 std::function<void(OnnxBuilder&)> WithIntegers(const char* op, const char* input, const Ints& integers,
-                                               const Attributes& attributes = {}) {
+                                               const AttributeMap& attributes = {}) {
   return [=](OnnxBuilder& b) {
     b.Int64s("k", {static_cast<int64_t>(integers.size())}, integers).Node(op, {input, "k"}, {"y"}, attributes);
   };
 }
 
-std::function<void(OnnxBuilder&)> Alone(const char* op, const char* input, const Attributes& attributes = {}) {
+std::function<void(OnnxBuilder&)> Alone(const char* op, const char* input, const AttributeMap& attributes = {}) {
   return [=](OnnxBuilder& b) { b.Node(op, {input}, {"y"}, attributes); };
 }
 
-std::function<void(OnnxBuilder&)> BatchNorm(int64_t channels, const Attributes& attributes = {}) {
+std::function<void(OnnxBuilder&)> BatchNorm(int64_t channels, const AttributeMap& attributes = {}) {
   return [=](OnnxBuilder& b) {
     for (const char* name : {"s", "t", "u", "v"}) b.Counting(name, {channels});
     b.Node("BatchNormalization", {"x", "s", "t", "u", "v"}, {"y"}, attributes);

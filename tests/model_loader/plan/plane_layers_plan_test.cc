@@ -9,14 +9,14 @@
 namespace swizzle {
 namespace {
 
-struct Case {
+struct PlaneCase {
   int threads;
   int64_t image;
   Precision precision;
   float tolerance;
 };
 
-class DetectorParityTest : public ::testing::TestWithParam<Case> {};
+class DetectorParityTest : public ::testing::TestWithParam<PlaneCase> {};
 
 TEST_P(DetectorParityTest, EqualsTheReferenceAtEveryBatchSize) {
   const Network network = testing::MakeRandomDetector(GetParam().image);
@@ -39,9 +39,9 @@ TEST_P(DetectorParityTest, EqualsTheReferenceAtEveryBatchSize) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, DetectorParityTest,
-                         ::testing::Values(Case{1, 14, Precision::kFloat32, 1e-4f},
-                                           Case{2, 17, Precision::kFloat32, 1e-4f},
-                                           Case{2, 14, Precision::kBFloat16, 3e-2f}));
+                         ::testing::Values(PlaneCase{1, 14, Precision::kFloat32, 1e-4f},
+                                           PlaneCase{2, 17, Precision::kFloat32, 1e-4f},
+                                           PlaneCase{2, 14, Precision::kBFloat16, 3e-2f}));
 
 }  // namespace
 }  // namespace swizzle

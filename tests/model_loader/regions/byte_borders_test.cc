@@ -18,7 +18,7 @@ using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kTokens = 16, kInner = 12;
+constexpr int64_t kByteTokens = 16, kInner = 12;
 
 void AddWholes(OnnxBuilder& builder, const std::string& name, const Ints& shape) {
   onnx::TensorProto& weight = *builder.graph().add_initializer();
@@ -39,8 +39,8 @@ void AddWholes(OnnxBuilder& builder, const std::string& name, const Ints& shape)
 // three regions. `zeros`: the type of all zero points.
 OnnxBuilder MixedLayers(onnx::TensorProto::DataType zeros, const std::string& function = "HardSwish") {
   OnnxBuilder builder(20);
-  builder.Input("x", {-1, kTokens, 8}).Floats("of_weights", {}, {0.015625f}).Floats("s", {}, {0.03125f});
-  builder.Int64s("plane", {4}, {0, kInner, 4, 4}).Int64s("line", {3}, {0, kInner, kTokens});
+  builder.Input("x", {-1, kByteTokens, 8}).Floats("of_weights", {}, {0.015625f}).Floats("s", {}, {0.03125f});
+  builder.Int64s("plane", {4}, {0, kInner, 4, 4}).Int64s("line", {3}, {0, kInner, kByteTokens});
   onnx::TensorProto& zero = *builder.graph().add_initializer();
   zero.set_name("z");
   zero.set_data_type(zeros);
@@ -70,9 +70,9 @@ class ByteBordersTest : public ::testing::Test {
   }
 
   std::vector<float> Run(const interpreter::Program& program, int64_t rows) {
-    std::vector<float> drawn(static_cast<size_t>(rows * kTokens * 8));
+    std::vector<float> drawn(static_cast<size_t>(rows * kByteTokens * 8));
     for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<float>(static_cast<int>(i * 7 % 23) - 11) / 8;
-    const TensorView view{DType::kFloat32, {rows, kTokens, 8}, std::as_bytes(std::span(drawn))};
+    const TensorView view{DType::kFloat32, {rows, kByteTokens, 8}, std::as_bytes(std::span(drawn))};
     const auto outputs = program.Run({&view, 1}, **backend_->NewStream(2), {});
     SWIZZLE_CHECK(outputs.ok());
     const auto elements = outputs->at(0).As<float>();

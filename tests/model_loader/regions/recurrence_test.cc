@@ -20,7 +20,7 @@ namespace {
 using interpreter::Array;
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
-using Attributes = std::map<std::string, Attribute>;
+using AttributeMap = std::map<std::string, Attribute>;
 
 constexpr int64_t kInputs = 7;
 
@@ -35,7 +35,8 @@ std::vector<float> Drawn(int64_t count, int of, float reach = 0.5f) {
 }
 
 // x [steps, batch, 7], both free, through a node of weights of which one in `of` is not zero.
-OnnxBuilder Network(const std::string& op, int64_t gates, int64_t units, int of, const Attributes& attributes = {}) {
+OnnxBuilder RecurrentNetwork(const std::string& op, int64_t gates, int64_t units, int of,
+                             const AttributeMap& attributes = {}) {
   const bool both = attributes.contains("direction") && attributes.at("direction") == Attribute("bidirectional");
   const int64_t directions = both ? 2 : 1, rows = gates * units;
   OnnxBuilder builder;
@@ -82,22 +83,22 @@ class RecurrenceTest : public ::testing::Test {
 
 // Of vectors that end with a step's units and of others, by threads of their own and together.
 TEST_F(RecurrenceTest, PlansAreRight) {
-  const Attributes both = {{"direction", std::string("bidirectional")}};
-  const Attributes back = {{"direction", std::string("reverse")}};
+  const AttributeMap both = {{"direction", std::string("bidirectional")}};
+  const AttributeMap back = {{"direction", std::string("reverse")}};
   struct Kind {
     std::string op;
     int64_t gates;
-    Attributes more = {};
+    AttributeMap more = {};
     size_t phases = 1;
   };
   for (const Kind& kind : {Kind{"LSTM", 4}, Kind{"GRU", 3, {}, 2}, Kind{"RNN", 1},
                            Kind{"GRU", 3, {{"linear_before_reset", int64_t{1}}}}}) {
-    for (const auto& [attributes, units, of] : {std::tuple(Attributes(), 33, 10), std::tuple(back, 32, 1),
-                                                std::tuple(both, 48, 8), std::tuple(Attributes(), 300, 1)}) {
-      Attributes all = attributes;
+    for (const auto& [attributes, units, of] : {std::tuple(AttributeMap(), 33, 10), std::tuple(back, 32, 1),
+                                                std::tuple(both, 48, 8), std::tuple(AttributeMap(), 300, 1)}) {
+      AttributeMap all = attributes;
       all.insert(kind.more.begin(), kind.more.end());
       for (const int threads : {1, 2}) {
-        const RegionalProgram regional = Plan(Network(kind.op, kind.gates, units, of, all), threads);
+        const RegionalProgram regional = Plan(RecurrentNetwork(kind.op, kind.gates, units, of, all), threads);
         ASSERT_EQ(regional.program->interpreted_nodes(), 0u) << kind.op << " " << units;
         const size_t directions = attributes == both ? 2 : 1;
         ASSERT_EQ(regional.regions.size(), 1 + directions * kind.phases);
@@ -115,19 +116,19 @@ TEST_F(RecurrenceTest, RowsOfAThreadMayBeginWithinAVector) {
   for (const auto& [units, batch, threads] : {std::tuple(8, 3, 2), std::tuple(4, 7, 2), std::tuple(4, 15, 3)}) {
     for (const int of : {1, 10}) {
       for (const auto& [op, gates] : {std::pair("LSTM", 4), std::pair("GRU", 3), std::pair("RNN", 1)}) {
-        ExpectSame(Plan(Network(op, gates, units, of), threads), {4, batch, kInputs}, threads);
+        ExpectSame(Plan(RecurrentNetwork(op, gates, units, of), threads), {4, batch, kInputs}, threads);
       }
     }
   }
 }
 
 TEST_F(RecurrenceTest, MeasuredPlansAreRight) {
-  const auto network = Network("LSTM", 4, 64, 10, {{"direction", std::string("bidirectional")}});
+  const auto network = RecurrentNetwork("LSTM", 4, 64, 10, {{"direction", std::string("bidirectional")}});
   ExpectSame(Plan(network, 2, absl::Seconds(1)), {6, 2, kInputs}, 2);
 }
 
 TEST_F(RecurrenceTest, TakesSequencesOfNoStepsAndBatchesOfNoRows) {
-  const RegionalProgram regional = Plan(Network("LSTM", 4, 16, 4), 1);
+  const RegionalProgram regional = Plan(RecurrentNetwork("LSTM", 4, 16, 4), 1);
   ExpectSame(regional, {0, 2, kInputs}, 1);
   ExpectSame(regional, {3, 0, kInputs}, 1);
 }
@@ -139,7 +140,7 @@ TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
   for (const auto& [units, direction] : {std::pair(400, "forward"), std::pair(256, "bidirectional")}) {
     for (const int threads : {1, 2}) {
       const RegionalProgram regional =
-          Plan(Network("LSTM", 4, units, 1, {{"direction", std::string(direction)}}), threads);
+          Plan(RecurrentNetwork("LSTM", 4, units, 1, {{"direction", std::string(direction)}}), threads);
       for (const interpreter::Program* program : {program_.get(), regional.program.get()}) {
         SCOPED_TRACE(::testing::Message() << units << " units, " << threads << " threads, "
                                           << (program == program_.get() ? "interpreted" : "planned"));
@@ -156,12 +157,12 @@ TEST_F(RecurrenceTest, AsksAGateBetweenSteps) {
 
 // Not for the most rows that a plan takes, 64, which would be 2 MB here.
 TEST_F(RecurrenceTest, HasMemoryForTheRowsThatThereAre) {
-  const RegionalProgram regional = Plan(Network("LSTM", 4, 512, 10), 1);
+  const RegionalProgram regional = Plan(RecurrentNetwork("LSTM", 4, 512, 10), 1);
   EXPECT_THAT(Run(*regional.program, {2, 1, kInputs}, 1, {.max_live_bytes = 200'000}), IsOk());
 }
 
 TEST_F(RecurrenceTest, HoldsNoWeightTwice) {
-  const RegionalProgram regional = Plan(Network("GRU", 3, 16, 4), 1);
+  const RegionalProgram regional = Plan(RecurrentNetwork("GRU", 3, 16, 4), 1);
   program_ = nullptr;
   EXPECT_EQ(regional.program->weight_bytes(), 0);
   EXPECT_GT(regional.weight_bytes(), 0);

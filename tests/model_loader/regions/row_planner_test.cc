@@ -44,7 +44,7 @@ class RowPlannerTest : public ::testing::Test {
 };
 
 // A detector's neck: windows, pools, a squeeze and excitation, planes that are made larger and joined.
-OnnxBuilder Detector() {
+OnnxBuilder Neck() {
   OnnxBuilder builder;
   builder.Input("x", {-1, 3, -1, -1});
   builder.Floats("w1", {16, 3, 3, 3}, Weights(16 * 27)).Floats("w2", {16, 1, 5, 5}, Weights(16 * 25));
@@ -64,7 +64,7 @@ OnnxBuilder Detector() {
 }
 
 TEST_F(RowPlannerTest, ANewShapeStartsNoThreadAndPreparesNoWeight) {
-  const RegionalProgram regional = Plan(Detector());
+  const RegionalProgram regional = Plan(Neck());
   ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
   for (const Shape& shape : {Shape{2, 3, 64, 64}, Shape{1, 3, 32, 32}, Shape{1, 3, 36, 100}, Shape{3, 3, 8, 4},
                              Shape{1, 3, 128, 64}, Shape{1, 3, 100, 36}, Shape{70, 3, 16, 12}, Shape{1, 3, 36, 100}}) {
@@ -75,7 +75,7 @@ TEST_F(RowPlannerTest, ANewShapeStartsNoThreadAndPreparesNoWeight) {
 }
 
 TEST_F(RowPlannerTest, ManyShapesComputeWhatTheInterpreterDoes) {
-  const RegionalProgram regional = Plan(Detector());
+  const RegionalProgram regional = Plan(Neck());
   for (int64_t height = 4; height < 64; height += 12) {
     for (int64_t width = 4; width < 80; width += 4) ExpectSame(regional, {{1, 3, height, width}});
   }

@@ -12,9 +12,8 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
+using testing::kInvalid;
+using testing::kUnsupported;
 
 using Fields = std::map<std::string, std::string>;  // name -> JSON; empty: left out
 

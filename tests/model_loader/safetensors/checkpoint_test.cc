@@ -28,12 +28,12 @@ using testing::ExpectedOf;
 using testing::FormatSafetensors;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::Shipped;
 using testing::TensorsOf;
 using testing::WriteBytes;
 
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 const CheckpointOptions kAnyOperator = {.find_operator = FindInterpretedOperator};
 
 // How far the interpreter may be off. Where tokens have scales of their own, it has one for all (bert_graph.h).

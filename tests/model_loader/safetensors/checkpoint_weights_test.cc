@@ -4,16 +4,18 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/support/float_tensor.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using testing::Floats;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 constexpr char kPooler[] = "pooler.dense";
 
 Tensor Int8s(Shape shape, const std::vector<int>& values) {
@@ -21,7 +23,6 @@ Tensor Int8s(Shape shape, const std::vector<int>& values) {
   for (const int value : values) tensor.bytes.push_back(static_cast<std::byte>(value));
   return tensor;
 }
-Tensor Floats(Shape shape, const std::vector<float>& values) { return Tensor::Floats(std::move(shape), values); }
 
 // Two rows of three weights, by rows; what they read by one scale.
 TensorMap Layer() {
@@ -80,7 +81,7 @@ TEST(CheckpointWeights, TakesLayersThatAreNotQuantised) {
   EXPECT_FALSE(linear->numbers || linear->input);
 }
 
-struct Fault {
+struct WeightFault {
   const char* name;
   std::string key;  // after the layer's name
   std::optional<Tensor> tensor;
@@ -88,9 +89,9 @@ struct Fault {
   StatusCode code = kInvalid;
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const WeightFault& fault, std::ostream* out) { *out << fault.name; }
 
-class CheckpointWeightsFaultTest : public ::testing::TestWithParam<Fault> {};
+class CheckpointWeightsFaultTest : public ::testing::TestWithParam<WeightFault> {};
 
 TEST_P(CheckpointWeightsFaultTest, IsRefused) {
   TensorMap tensors = Layer();
@@ -103,7 +104,7 @@ TEST_P(CheckpointWeightsFaultTest, IsRefused) {
   EXPECT_THAT(status, IsError(GetParam().code, GetParam().message));
 }
 
-const Fault kFaults[] = {
+const WeightFault kWeightFaults[] = {
     {"NoWeight", ".weight", std::nullopt, "lacks the tensor 'pooler.dense.weight'"},
     {"NoScale", ".weight_scale", std::nullopt, "lacks the tensor 'pooler.dense.weight_scale'"},
     {"NoInputScale", ".input_scale", std::nullopt, "lacks the tensor 'pooler.dense.input_scale'"},
@@ -122,7 +123,7 @@ const Fault kFaults[] = {
     {"Order", ".weight_g_idx", Tensor::Int64s({3}, std::vector<int64_t>(3)), "weight_g_idx', which is of no part"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Faults, CheckpointWeightsFaultTest, ::testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(Faults, CheckpointWeightsFaultTest, ::testing::ValuesIn(kWeightFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST(CheckpointWeights, AreRealUnlessTheConfigurationSaysSo) {

@@ -4,16 +4,18 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/support/float_tensor.h"
 #include "tests/support/status_matchers.h"
 
 namespace swizzle {
 namespace {
 
+using testing::Floats;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 constexpr int64_t kPlenty = 1 << 20;
 
 Tensor Bytes(Shape shape, const std::vector<uint8_t>& values) {
@@ -23,7 +25,6 @@ Tensor Bytes(Shape shape, const std::vector<uint8_t>& values) {
 }
 
 Tensor Int64s(Shape shape, const std::vector<int64_t>& values) { return Tensor::Int64s(std::move(shape), values); }
-Tensor Floats(Shape shape, const std::vector<float>& values) { return Tensor::Floats(std::move(shape), values); }
 
 // The example of the header.
 TensorMap Bitmask() {
@@ -85,7 +86,7 @@ TEST(CompressedTensors, KeepsItsLimit) {
       IsError(kInvalid, "'q.weight' has 12 elements when dense, which takes the checkpoint above its limit; 47"));
 }
 
-struct Fault {
+struct CompressedFault {
   const char* name;
   SparsityFormat format;
   std::function<void(TensorMap&)> spoil;
@@ -93,29 +94,30 @@ struct Fault {
   StatusCode code = kInvalid;
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const CompressedFault& fault, std::ostream* out) { *out << fault.name; }
 
-class CompressedTensorsFaultTest : public ::testing::TestWithParam<Fault> {};
+class CompressedTensorsFaultTest : public ::testing::TestWithParam<CompressedFault> {};
 
 TEST_P(CompressedTensorsFaultTest, IsRefused) {
-  const Fault& fault = GetParam();
+  const CompressedFault& fault = GetParam();
   TensorMap tensors = fault.format == SparsityFormat::kTwoFourBitmask ? TwoFour() : Bitmask();
   fault.spoil(tensors);
   EXPECT_THAT(Decompress(fault.format, kPlenty, tensors), IsError(fault.code, fault.message));
 }
 
 // `tensor` in place of, or beside, the others.
-Fault With(const char* name, SparsityFormat format, const std::string& key, Tensor tensor, const char* message) {
+CompressedFault With(const char* name, SparsityFormat format, const std::string& key, Tensor tensor,
+                     const char* message) {
   return {name, format, [=](TensorMap& tensors) { tensors[key] = tensor; }, message};
 }
 
-Fault Without(const char* name, SparsityFormat format, const std::string& key, const char* message) {
+CompressedFault Without(const char* name, SparsityFormat format, const std::string& key, const char* message) {
   return {name, format, [=](TensorMap& tensors) { tensors.erase(key); }, message};
 }
 
 constexpr SparsityFormat kMask = SparsityFormat::kBitmask, kTwo = SparsityFormat::kTwoFourBitmask;
 
-const Fault kFaults[] = {
+const CompressedFault kCompressedFaults[] = {
     Without("NoShape", kMask, "p.shape", "compressed weight 'p.weight' lacks its tensor 'p.shape'"),
     Without("NoOffsets", kMask, "p.row_offsets", "lacks its tensor 'p.row_offsets'"),
     Without("NoCompressed", kMask, "p.compressed", "lacks its tensor 'p.compressed'"),
@@ -161,7 +163,7 @@ const Fault kFaults[] = {
     {"DenseByTheConfig", SparsityFormat::kDense, [](TensorMap&) {}, "but config.json has no sparsity_config"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Faults, CompressedTensorsFaultTest, ::testing::ValuesIn(kFaults),
+INSTANTIATE_TEST_SUITE_P(Faults, CompressedTensorsFaultTest, ::testing::ValuesIn(kCompressedFaults),
                          [](const auto& fault) { return std::string(fault.param.name); });
 
 }  // namespace

@@ -10,9 +10,8 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
+using testing::kInvalid;
+using testing::kUnsupported;
 
 StatusOr<Compression> Read(const std::string& fields) {
   return ReadCompression(R"({"quantization_config":{)" + fields + "}}");

@@ -17,19 +17,18 @@ using testing::ConfigOf;
 using testing::ExpectedOf;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::TensorsOf;
 
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
-
-StatusOr<ModernBertConfig> Parse(const std::string& fields) {
+StatusOr<ModernBertConfig> ParseModernBert(const std::string& fields) {
   SWIZZLE_ASSIGN_OR_RETURN(const EncoderConfig config,
                            ParseEncoderConfig(Concat(R"({"model_type":"modernbert")", fields, "}")));
   return std::get<ModernBertConfig>(config);
 }
 
 TEST(ModernBertConfig, WhatIsLeftOutIsAsInTransformers) {
-  const auto config = Parse("");
+  const auto config = ParseModernBert("");
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->hidden_size, 768);
   EXPECT_EQ(config->num_attention_heads, 12);
@@ -48,9 +47,9 @@ TEST(ModernBertConfig, WhatIsLeftOutIsAsInTransformers) {
 
 // As transformers writes it from version 5 on.
 TEST(ModernBertConfig, ReadsTypesAndPeriodsOfLayers) {
-  const auto config =
-      Parse(R"(,"num_hidden_layers":2,"layer_types":["sliding_attention","full_attention"],"rope_parameters":{)"
-            R"("full_attention":{"rope_theta":5.0,"rope_type":"default"},"sliding_attention":{"rope_theta":7}})");
+  const auto config = ParseModernBert(
+      R"(,"num_hidden_layers":2,"layer_types":["sliding_attention","full_attention"],"rope_parameters":{)"
+      R"("full_attention":{"rope_theta":5.0,"rope_type":"default"},"sliding_attention":{"rope_theta":7}})");
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->is_local, (std::vector<bool>{true, false}));
   EXPECT_EQ(config->global_theta, 5.0f);
@@ -58,7 +57,7 @@ TEST(ModernBertConfig, ReadsTypesAndPeriodsOfLayers) {
 }
 
 TEST(ModernBertConfig, APeriodThatIsNullIsTheOther) {
-  const auto config = Parse(R"(,"global_rope_theta":50.0,"local_rope_theta":null)");
+  const auto config = ParseModernBert(R"(,"global_rope_theta":50.0,"local_rope_theta":null)");
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->local_theta, 50.0f);
 }
@@ -82,10 +81,10 @@ TEST(ModernBertConfig, RefusesWhatIsWrongByItsName) {
       {R"(,"layer_types":["full_attention"])", kInvalid, "it must be a list of 22 strings, one for each of num_hidden"},
       {R"(,"layer_types":["chunked_attention"])", kUnsupported, "its layer_types has \"chunked_attention\"; supported"},
   };
-  for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse(fields), IsError(code, message));
+  for (const auto& [fields, code, message] : faults) EXPECT_THAT(ParseModernBert(fields), IsError(code, message));
 }
 
-StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("modernbert")) {
+StatusOr<Graph> MakeModernBert(const TensorMap& tensors, const std::string& config = ConfigOf("modernbert")) {
   return MakeCheckpointGraph(config, tensors, {.find_operator = FindInterpretedOperator});
 }
 
@@ -96,7 +95,7 @@ TensorMap Prefixed(const std::string& prefix, const TensorMap& tensors) {
 }
 
 TEST(ModernBert, IsWrittenAsAnExporterWould) {
-  const auto graph = Make(TensorsOf("modernbert"));
+  const auto graph = MakeModernBert(TensorsOf("modernbert"));
   ASSERT_THAT(graph, IsOk());
   const auto ops_of = [&](const std::string& place) {
     std::string ops;
@@ -118,7 +117,7 @@ TEST(ModernBert, IsWrittenAsAnExporterWould) {
 
 // The encoder alone, whatever is around it, and whatever it was trained for.
 TEST(ModernBert, HeadsForOtherTasksAreLeftOut) {
-  const auto plain = Make(TensorsOf("modernbert"));
+  const auto plain = MakeModernBert(TensorsOf("modernbert"));
   ASSERT_THAT(plain, IsOk());
   for (const std::string wrapper : {"", "module."}) {
     TensorMap tensors = Prefixed(wrapper + "model.", TensorsOf("modernbert"));
@@ -127,7 +126,7 @@ TEST(ModernBert, HeadsForOtherTasksAreLeftOut) {
     }
     std::string config = ConfigOf("modernbert");
     config.replace(config.find('{'), 1, R"({"architectures":["ModernBertForMaskedLM"],)");
-    const auto graph = Make(tensors, config);
+    const auto graph = MakeModernBert(tensors, config);
     ASSERT_THAT(graph, IsOk()) << wrapper;
     ASSERT_EQ(graph->outputs.size(), 1u);
     ASSERT_EQ(graph->values.size(), plain->values.size());
@@ -137,7 +136,7 @@ TEST(ModernBert, HeadsForOtherTasksAreLeftOut) {
 
 TEST(ModernBert, PaddingChangesNothing) {
   for (const char* name : {"modernbert", "modernbert_classifier"}) {
-    auto graph = Make(TensorsOf(name), ConfigOf(name));
+    auto graph = MakeModernBert(TensorsOf(name), ConfigOf(name));
     ASSERT_THAT(graph, IsOk()) << name;
     const auto program = interpreter::Program::Make(*std::move(graph));
     ASSERT_THAT(program, IsOk()) << name;
@@ -156,7 +155,7 @@ TEST(ModernBert, LayersHaveTheSizesOfTheirTensors) {
   tensors["layers.2.attn.Wo.weight"] = drawn({8, 4});
   tensors["layers.2.mlp.Wi.weight"] = drawn({16, 8});
   tensors["layers.2.mlp.Wo.weight"] = drawn({8, 8});
-  auto graph = Make(tensors);
+  auto graph = MakeModernBert(tensors);
   ASSERT_THAT(graph, IsOk());
   const auto program = interpreter::Program::Make(*std::move(graph));
   ASSERT_THAT(program, IsOk());
@@ -182,12 +181,12 @@ TEST(ModernBert, SaysWhatIsWrong) {
     TensorMap tensors = TensorsOf("modernbert");
     tensors.erase(name);
     if (tensor) tensors.emplace(name, *tensor);
-    EXPECT_THAT(Make(tensors), IsError(kInvalid, message));
+    EXPECT_THAT(MakeModernBert(tensors), IsError(kInvalid, message));
   }
   for (const char* name : {"head.dense.weight", "head.norm.bias", "classifier.bias", "model.layers.3.attn.Wo.bias"}) {
     TensorMap tensors = TensorsOf("modernbert_classifier");
     ASSERT_EQ(tensors.erase(name), 1u) << name;
-    EXPECT_THAT(Make(tensors, ConfigOf("modernbert_classifier")),
+    EXPECT_THAT(MakeModernBert(tensors, ConfigOf("modernbert_classifier")),
                 IsError(kInvalid, "the checkpoint lacks the tensor '"));
   }
 }

@@ -17,21 +17,21 @@ using testing::ConfigOf;
 using testing::ExpectedOf;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::LargestDifference;
 using testing::TensorsOf;
 
 constexpr char kStates[] = "last_hidden_state";
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
-StatusOr<NomicBertConfig> Parse(const std::string& fields) {
+StatusOr<NomicBertConfig> ParseNomic(const std::string& fields) {
   SWIZZLE_ASSIGN_OR_RETURN(const EncoderConfig config,
                            ParseEncoderConfig(Concat(R"({"model_type":"nomic_bert")", fields, "}")));
   return std::get<NomicBertConfig>(config);
 }
 
 TEST(NomicBertConfig, WhatIsLeftOutIsAsInItsCode) {
-  const auto config = Parse(R"(,"rotary_emb_fraction":1,"activation_function":"gelu")");
+  const auto config = ParseNomic(R"(,"rotary_emb_fraction":1,"activation_function":"gelu")");
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->hidden_size, 768);
   EXPECT_EQ(config->num_attention_heads, 12);
@@ -54,7 +54,7 @@ TEST(NomicBertConfig, ReadsPerceptrons) {
       {"gelu", EncoderActivation::kGelu, false},
   };
   for (const auto& [name, activation, is_gated] : perceptrons) {
-    const auto config = Parse(Concat(R"(,"rotary_emb_fraction":1.0,"activation_function":")", name, "\""));
+    const auto config = ParseNomic(Concat(R"(,"rotary_emb_fraction":1.0,"activation_function":")", name, "\""));
     ASSERT_THAT(config, IsOk()) << name;
     EXPECT_EQ(config->activation, activation) << name;
     EXPECT_EQ(config->is_gated, is_gated) << name;
@@ -63,9 +63,9 @@ TEST(NomicBertConfig, ReadsPerceptrons) {
 
 // As transformers writes the configuration of a model that it saves.
 TEST(NomicBertConfig, ReadsWhatTransformersWrites) {
-  const auto config = Parse(R"(,"hidden_size":8,"num_attention_heads":2,"num_hidden_layers":3,"head_dim":4,)"
-                            R"("hidden_act":"gelu","layer_norm_eps":1e-06,"max_position_embeddings":2048,)"
-                            R"("rope_parameters":{"rope_theta":500.0,"rope_type":"default"})");
+  const auto config = ParseNomic(R"(,"hidden_size":8,"num_attention_heads":2,"num_hidden_layers":3,"head_dim":4,)"
+                                 R"("hidden_act":"gelu","layer_norm_eps":1e-06,"max_position_embeddings":2048,)"
+                                 R"("rope_parameters":{"rope_theta":500.0,"rope_type":"default"})");
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->hidden_size, 8);
   EXPECT_EQ(config->num_attention_heads, 2);
@@ -77,7 +77,8 @@ TEST(NomicBertConfig, ReadsWhatTransformersWrites) {
   EXPECT_EQ(config->activation, EncoderActivation::kGelu);
   EXPECT_EQ(config->norm_eps, 1e-6f);
   EXPECT_FALSE(config->attention_bias || config->inner_bias || config->outer_bias);
-  const auto scaled = Parse(R"(,"max_position_embeddings":512,"rope_parameters":{"rope_type":"dynamic","factor":2.5})");
+  const auto scaled =
+      ParseNomic(R"(,"max_position_embeddings":512,"rope_parameters":{"rope_type":"dynamic","factor":2.5})");
   ASSERT_THAT(scaled, IsOk());
   EXPECT_EQ(scaled->hidden_size, 768);
   EXPECT_EQ(scaled->activation, EncoderActivation::kSilu);
@@ -109,15 +110,15 @@ TEST(NomicBertConfig, RefusesWhatIsWrongByItsName) {
       {R"(,"rope_parameters":{},"head_dim":32)", kUnsupported, "its head_dim is 32; only 64, hidden_size / num"},
       {R"(,"rope_parameters":{},"num_attention_heads":7)", kInvalid, "by its num_attention_heads, 7"},
   };
-  for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse(fields), IsError(code, message));
+  for (const auto& [fields, code, message] : faults) EXPECT_THAT(ParseNomic(fields), IsError(code, message));
 }
 
-StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("nomic_bert")) {
+StatusOr<Graph> MakeNomicBert(const TensorMap& tensors, const std::string& config = ConfigOf("nomic_bert")) {
   return MakeCheckpointGraph(config, tensors, {.find_operator = FindInterpretedOperator});
 }
 
 TEST(NomicBert, IsWrittenAsAnExporterWould) {
-  const auto graph = Make(TensorsOf("nomic_bert"));
+  const auto graph = MakeNomicBert(TensorsOf("nomic_bert"));
   ASSERT_THAT(graph, IsOk());
   std::string ops;
   for (const Node& node : graph->nodes) {
@@ -139,7 +140,7 @@ std::string ScaledConfig(int trained) {
 
 // The other shipped checkpoint has longer sequences than it was trained for.
 TEST(NomicBert, ThetaStaysInSequencesAsLongAsTrained) {
-  auto graph = Make(TensorsOf("nomic_bert"), ScaledConfig(7));
+  auto graph = MakeNomicBert(TensorsOf("nomic_bert"), ScaledConfig(7));
   ASSERT_THAT(graph, IsOk());
   const auto program = interpreter::Program::Make(*std::move(graph));
   ASSERT_THAT(program, IsOk());
@@ -153,7 +154,7 @@ TEST(NomicBert, ReadsWhatTransformersSaves) {
                              R"("max_position_embeddings":5,"rope_parameters":{"rope_theta":1000.0,)";
   const TensorMap expected = ExpectedOf("nomic_bert");
   const auto outputs_of = [&](const std::string& config) -> StatusOr<TensorMap> {
-    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Make(TensorsOf("nomic_bert"), config));
+    SWIZZLE_ASSIGN_OR_RETURN(Graph graph, MakeNomicBert(TensorsOf("nomic_bert"), config));
     SWIZZLE_ASSIGN_OR_RETURN(const auto program, interpreter::Program::Make(std::move(graph)));
     return testing::Run(*program, expected);
   };
@@ -169,7 +170,7 @@ TEST(NomicBert, ReadsWhatTransformersSaves) {
 }
 
 TEST(NomicBert, PaddingChangesNothing) {
-  auto graph = Make(TensorsOf("nomic_bert"));
+  auto graph = MakeNomicBert(TensorsOf("nomic_bert"));
   ASSERT_THAT(graph, IsOk());
   const auto program = interpreter::Program::Make(*std::move(graph));
   ASSERT_THAT(program, IsOk());
@@ -183,7 +184,7 @@ TEST(NomicBert, ReadsWhatIsOfTheEncoder) {
     if (name != "embeddings.token_type_embeddings.weight") tensors.emplace("bert." + name, tensor);
   }
   tensors.emplace("cls.predictions.decoder.bias", Tensor::Floats({1}, std::vector<float>{1}));
-  const auto graph = Make(tensors);
+  const auto graph = MakeNomicBert(tensors);
   ASSERT_THAT(graph, IsOk());
   EXPECT_EQ(graph->inputs.size(), 2u);
   EXPECT_EQ(graph->outputs.size(), 1u);
@@ -199,9 +200,9 @@ TEST(NomicBert, ClassifiersReadThePooler) {
   TensorMap tensors;
   for (const auto& [name, tensor] : TensorsOf("nomic_bert_interleaved")) tensors.emplace("bert." + name, tensor);
   tensors.emplace("classifier.weight", drawn({3, 8}));
-  EXPECT_THAT(Make(tensors, config), IsError(kInvalid, "lacks the tensor 'classifier.bias'"));
+  EXPECT_THAT(MakeNomicBert(tensors, config), IsError(kInvalid, "lacks the tensor 'classifier.bias'"));
   tensors.emplace("classifier.bias", drawn({3}));
-  auto graph = Make(tensors, config);
+  auto graph = MakeNomicBert(tensors, config);
   ASSERT_THAT(graph, IsOk());
   const auto program = interpreter::Program::Make(*std::move(graph));
   ASSERT_THAT(program, IsOk());
@@ -216,7 +217,7 @@ TEST(NomicBert, ClassifiersReadThePooler) {
   }
   tensors.erase("bert.pooler.dense.weight");
   tensors.erase("bert.pooler.dense.bias");
-  EXPECT_THAT(Make(tensors, config), IsError(kInvalid, "lacks the tensor 'pooler.dense.weight'"));
+  EXPECT_THAT(MakeNomicBert(tensors, config), IsError(kInvalid, "lacks the tensor 'pooler.dense.weight'"));
 }
 
 TEST(NomicBert, SaysWhatIsWrong) {
@@ -236,7 +237,7 @@ TEST(NomicBert, SaysWhatIsWrong) {
     TensorMap tensors = TensorsOf("nomic_bert");
     tensors.erase(name);
     if (tensor) tensors.emplace(name, *tensor);
-    EXPECT_THAT(Make(tensors), IsError(kInvalid, message));
+    EXPECT_THAT(MakeNomicBert(tensors), IsError(kInvalid, message));
   }
 }
 

@@ -18,10 +18,9 @@ using testing::ConfigOf;
 using testing::ExpectedOf;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::TensorsOf;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 StatusOr<QwenConfig> Parse(const std::string& type, const std::string& fields) {
   SWIZZLE_ASSIGN_OR_RETURN(const EncoderConfig config,
@@ -76,7 +75,7 @@ TEST(QwenConfig, RefusesWhatIsWrongByItsName) {
   for (const auto& [fields, code, message] : faults) EXPECT_THAT(Parse("qwen2", fields), IsError(code, message));
 }
 
-StatusOr<Graph> Make(const TensorMap& tensors, const std::string& config = ConfigOf("qwen3")) {
+StatusOr<Graph> MakeQwen(const TensorMap& tensors, const std::string& config = ConfigOf("qwen3")) {
   return MakeCheckpointGraph(config, tensors, {.find_operator = FindInterpretedOperator});
 }
 
@@ -89,7 +88,7 @@ std::string OpsOf(const Graph& graph, const std::string& place) {
 }
 
 TEST(Qwen, IsWrittenAsAnExporterWould) {
-  const auto graph = Make(TensorsOf("qwen3"));
+  const auto graph = MakeQwen(TensorsOf("qwen3"));
   ASSERT_THAT(graph, IsOk());
   const std::string norm = "Pow ReduceMean Add Sqrt Reciprocal Mul Mul ";
   const std::string rotation = "Mul Slice Slice Neg Concat Mul Add ", repeated = "Unsqueeze Expand Reshape ";
@@ -123,7 +122,7 @@ TEST(Qwen, WeightsAreAsLargeAsTheirTensors) {
 // Behind the text, as the shipped expectations have it, or before it.
 TEST(Qwen, PaddingChangesNothing) {
   for (const char* name : {"qwen2", "qwen3"}) {
-    auto graph = Make(TensorsOf(name), ConfigOf(name));
+    auto graph = MakeQwen(TensorsOf(name), ConfigOf(name));
     ASSERT_THAT(graph, IsOk()) << name;
     const auto program = interpreter::Program::Make(*std::move(graph));
     ASSERT_THAT(program, IsOk()) << name;
@@ -143,7 +142,7 @@ TEST(Qwen, PaddingChangesNothing) {
 TEST(Qwen, AttentionNeedNotBeCausal) {
   std::string config = ConfigOf("qwen2");
   config.replace(config.find('{'), 1, R"({"is_causal":false,)");
-  auto graph = Make(TensorsOf("qwen2"), config);
+  auto graph = MakeQwen(TensorsOf("qwen2"), config);
   ASSERT_THAT(graph, IsOk());
   EXPECT_EQ(OpsOf(*graph, "causal"), "");
   const auto program = interpreter::Program::Make(*std::move(graph));
@@ -155,7 +154,7 @@ TEST(Qwen, AttentionNeedNotBeCausal) {
 }
 
 TEST(Qwen, ReadsWhatIsOfTheEncoder) {
-  const auto plain = Make(TensorsOf("qwen3"));
+  const auto plain = MakeQwen(TensorsOf("qwen3"));
   ASSERT_THAT(plain, IsOk());
   for (const std::string wrapper : {"", "module."}) {
     TensorMap tensors;
@@ -163,7 +162,7 @@ TEST(Qwen, ReadsWhatIsOfTheEncoder) {
     tensors.emplace(wrapper + "lm_head.weight", Tensor::Floats({1}, std::vector<float>{1}));
     std::string config = ConfigOf("qwen3");
     config.replace(config.find('{'), 1, R"({"architectures":["Qwen3ForCausalLM"],)");
-    const auto graph = Make(tensors, config);
+    const auto graph = MakeQwen(tensors, config);
     ASSERT_THAT(graph, IsOk()) << wrapper;
     ASSERT_EQ(graph->values.size(), plain->values.size());
     for (size_t i = 0; i < plain->values.size(); ++i) EXPECT_EQ(graph->values[i].constant, plain->values[i].constant);
@@ -190,13 +189,13 @@ TEST(Qwen, SaysWhatIsWrong) {
     TensorMap tensors = TensorsOf("qwen3");
     tensors.erase(name);
     if (tensor) tensors.emplace(name, *tensor);
-    EXPECT_THAT(Make(tensors), IsError(kInvalid, message)) << name;
+    EXPECT_THAT(MakeQwen(tensors), IsError(kInvalid, message)) << name;
   }
   TensorMap tensors = TensorsOf("qwen3");
   for (const char* name : {"layers.0.self_attn.k_proj.weight", "layers.0.self_attn.v_proj.weight"}) {
     tensors[name] = floats({18, 8});
   }
-  EXPECT_THAT(Make(tensors), IsError(kInvalid, "q_proj.weight' has 2 heads, which 3 of keys cannot share evenly"));
+  EXPECT_THAT(MakeQwen(tensors), IsError(kInvalid, "q_proj.weight' has 2 heads, which 3 of keys cannot share evenly"));
 }
 
 }  // namespace

@@ -13,10 +13,9 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using testing::SafetensorsBytes;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
-constexpr StatusCode kUnsupported = StatusCode::kUnimplemented;
 
 std::string Zeros(size_t count) { return std::string(count, '\0'); }
 

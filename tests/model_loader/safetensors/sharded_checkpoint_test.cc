@@ -16,9 +16,8 @@ namespace fs = std::filesystem;
 using testing::FormatSafetensors;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
 using testing::WriteBytes;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 
 Tensor Number(float value) { return Tensor::Floats({1}, std::vector<float>{value}); }
 

@@ -11,9 +11,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::IsError;
+using testing::kInvalid;
 using Ints = std::vector<int64_t>;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 
 Node NodeWith(const std::map<std::string, Attribute>& attributes) { return {"Op", "", "node", {}, {}, attributes}; }
 

@@ -9,8 +9,8 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr int kA = 26;  // of 'a'; capitals come first
 
 StatusOr<Equation> Read(std::string_view text, std::vector<int64_t> ranks) { return ReadEquation(text, ranks); }

@@ -10,7 +10,7 @@ namespace swizzle {
 namespace {
 
 using ::testing::HasSubstr;
-using Attributes = std::map<std::string, Attribute>;
+using AttributeMap = std::map<std::string, Attribute>;
 using Ints = std::vector<int64_t>;
 
 Elements Whole(const Shape& shape, const Ints& values) {
@@ -35,7 +35,7 @@ Elements BatchAndThree(int64_t factor = 1) {
 }
 
 StatusOr<std::optional<Elements>> Compute(const std::string& op, const std::vector<Elements>& inputs,
-                                          const Attributes& attributes = {}) {
+                                          const AttributeMap& attributes = {}) {
   std::vector<const Elements*> pointers;
   for (const Elements& input : inputs) pointers.push_back(&input);
   return Evaluate(Node{op, "", "node", {}, {}, attributes}, pointers);
@@ -54,7 +54,7 @@ std::string Text(const StatusOr<std::optional<Elements>>& result) {
 }
 
 TEST(EvaluateTest, Shape) {
-  const auto shape = [](const Attributes& attributes) {
+  const auto shape = [](const AttributeMap& attributes) {
     return Text(*EvaluateShape(Node{"Shape", "", "node", {}, {}, attributes}, {kFreeBatch, 3, 8, 9}));
   };
   EXPECT_EQ(shape({}), "[4] 1b 3 8 9");

@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::IsError;
+using testing::kInvalid;
 
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
 using Ints = std::vector<int64_t>;
 using Axes = std::optional<Ints>;
 

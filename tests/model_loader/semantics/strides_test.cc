@@ -9,8 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::IsError;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 TEST(StridesTest, DenseTensorsAreRowMajor) {
   EXPECT_THAT(DenseStrides({2, 3, 4}), ElementsAre(12, 4, 1));

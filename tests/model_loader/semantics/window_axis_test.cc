@@ -9,8 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::IsError;
-
-constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 TEST(WindowAxisTest, CountsOutputs) {
   EXPECT_EQ((WindowAxis{5, 3, 1, 1}).Output(), 3);

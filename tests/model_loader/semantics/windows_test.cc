@@ -10,12 +10,14 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
-using Attributes = std::map<std::string, Attribute>;
+using testing::kInvalid;
+using testing::kUnsupported;
+using AttributeMap = std::map<std::string, Attribute>;
 using Ints = std::vector<int64_t>;
 
-Node Pool(const Attributes& attributes) { return {"AveragePool", "", "pool", {0}, {1}, attributes}; }
+Node Pool(const AttributeMap& attributes) { return {"AveragePool", "", "pool", {0}, {1}, attributes}; }
 
-Attributes Counting(const Ints& kernel, const Ints& strides, const Ints& pads) {
+AttributeMap Counting(const Ints& kernel, const Ints& strides, const Ints& pads) {
   constexpr int64_t kYes = 1;
   return {
       {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}, {"ceil_mode", kYes}, {"count_include_pad", kYes}};
@@ -23,7 +25,7 @@ Attributes Counting(const Ints& kernel, const Ints& strides, const Ints& pads) {
 
 struct Resolved {
   const char* name;
-  Attributes attributes;
+  AttributeMap attributes;
   Shape input;
   Shape kernel;  // of a convolution's weight
   Window window;
@@ -140,10 +142,8 @@ INSTANTIATE_TEST_SUITE_P(Windows, ResolveWindowTest, ::testing::ValuesIn(kResolv
                          [](const auto& resolved) { return std::string(resolved.param.name); });
 
 TEST(WindowsTest, RefusesWhatDoesNotFit) {
-  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument, kUnsupported = StatusCode::kUnimplemented;
-  const auto resolve = [](const Attributes& attributes, const Shape& input = {-1, 4, 7, 7}, const Shape& kernel = {}) {
-    return ResolveWindow(Pool(attributes), input, kernel);
-  };
+  const auto resolve = [](const AttributeMap& attributes, const Shape& input = {-1, 4, 7, 7},
+                          const Shape& kernel = {}) { return ResolveWindow(Pool(attributes), input, kernel); };
   const Attribute k3 = Ints{3, 3};
   EXPECT_THAT(resolve({}), IsError(kInvalid, "kernel_shape holds 0"));
   EXPECT_THAT(resolve({{"kernel_shape", Ints{3}}}), IsError(kInvalid, "kernel_shape has 1 numbers instead of 2"));

@@ -18,15 +18,15 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::Lowered;
 using testing::OnnxBuilder;
-using testing::Recognised;
 using Ints = std::vector<int64_t>;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // Two heads of two channels over ids [batch, length], -1: of any length, with the scores "s" [batch, 2, length,
 // length], scaled by a half, that become the scores "t"; "i" and "j" are the places of queries and keys.
-OnnxBuilder Scores(int64_t length = -1, int64_t opset = 17) {
+OnnxBuilder BiasedScores(int64_t length = -1, int64_t opset = 17) {
   OnnxBuilder builder(opset);
   builder.Int64Input("ids", {-1, length}).Counting("words", {5, 4}).Node("Gather", {"words", "ids"}, {"x"});
   builder.Int64s("heads", {4}, {0, 0, 2, 2}).Node("Reshape", {"x", "heads"}, {"split"});
@@ -40,15 +40,10 @@ OnnxBuilder Scores(int64_t length = -1, int64_t opset = 17) {
   return builder;
 }
 
-OnnxBuilder Attend(OnnxBuilder builder, const std::string& scores = "t") {
+OnnxBuilder AttendBiased(OnnxBuilder builder, const std::string& scores = "t") {
   builder.Node("Softmax", {scores}, {"p"}, {{"axis", int64_t{-1}}}).Node("MatMul", {"p", "h"}, {"y"});
   builder.Node("Transpose", {"y"}, {"merged"}, {{"perm", Ints{0, 2, 1, 3}}}).Int64s("rows", {3}, {0, 0, 4});
   return builder.Node("Reshape", {"merged", "rows"}, {"out"}).Output("out");
-}
-
-StatusOr<Network> Lowered(const OnnxBuilder& builder) {
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Recognised(builder));
-  return Lower(std::move(graph));
 }
 
 // One attention, whose bias of each head and distance up to `farthest` is the function's.
@@ -100,24 +95,25 @@ OnnxBuilder WithBuckets(OnnxBuilder builder, const std::string& distances) {
 }
 
 TEST(BiasesTest, RelativePositionsInBuckets) {
-  OnnxBuilder forwards = WithBuckets(Scores().Node("Sub", {"j", "i"}, {"d"}), "d");
-  ExpectBiases(Attend(forwards.Node("Add", {"s", "bias"}, {"t"})), 8, Relative);
-  OnnxBuilder backwards = Scores().Node("Sub", {"i", "j"}, {"n"}).Node("Neg", {"n"}, {"d"});
-  ExpectBiases(Attend(WithBuckets(backwards, "d").Node("Add", {"bias", "s"}, {"t"})), 8, Relative);
-  OnnxBuilder scaled = WithBuckets(Scores().Node("Sub", {"j", "i"}, {"d"}), "d").Node("Add", {"s", "bias"}, {"u"});
+  OnnxBuilder forwards = WithBuckets(BiasedScores().Node("Sub", {"j", "i"}, {"d"}), "d");
+  ExpectBiases(AttendBiased(forwards.Node("Add", {"s", "bias"}, {"t"})), 8, Relative);
+  OnnxBuilder backwards = BiasedScores().Node("Sub", {"i", "j"}, {"n"}).Node("Neg", {"n"}, {"d"});
+  ExpectBiases(AttendBiased(WithBuckets(backwards, "d").Node("Add", {"bias", "s"}, {"t"})), 8, Relative);
+  OnnxBuilder scaled =
+      WithBuckets(BiasedScores().Node("Sub", {"j", "i"}, {"d"}), "d").Node("Add", {"s", "bias"}, {"u"});
   ExpectBiases(
-      Attend(scaled.Node("Mul", {"u", "half"}, {"t"})), 8,
+      AttendBiased(scaled.Node("Mul", {"u", "half"}, {"t"})), 8,
       [](int64_t head, int64_t distance) { return Relative(head, distance) / 2; }, 0.25f);
 }
 
 // T5 adds the mask to the biases before it adds both to scores.
 TEST(BiasesTest, AMaskOfKeysThatIsAddedToBiases) {
-  OnnxBuilder builder = WithBuckets(Scores().Node("Sub", {"j", "i"}, {"d"}), "d");
+  OnnxBuilder builder = WithBuckets(BiasedScores().Node("Sub", {"j", "i"}, {"d"}), "d");
   builder.Int64Input("mask", {-1, -1}).Int64s("axes", {2}, {1, 2}).Floats("unit", {}, {1});
   builder.Node("Unsqueeze", {"mask", "axes"}, {"wide"}).Node("Cast", {"wide"}, {"m"}, {{"to", int64_t{1}}});
   builder.Node("Sub", {"unit", "m"}, {"out_of"}).Node("Mul", {"out_of", "low"}, {"added"});
   builder.Node("Add", {"bias", "added"}, {"both"}).Node("Add", {"s", "both"}, {"t"});
-  const OnnxBuilder whole = Attend(builder);
+  const OnnxBuilder whole = AttendBiased(builder);
   ExpectBiases(whole, 8, Relative);
   const auto network = Lowered(whole);
   ASSERT_THAT(network, IsOk());
@@ -129,17 +125,17 @@ TEST(BiasesTest, AMaskOfKeysThatIsAddedToBiases) {
 float Causal(int64_t, int64_t distance) { return distance <= 0 ? 0.0f : kNothing; }
 
 TEST(BiasesTest, CausalMasksOfAnyLength) {
-  OnnxBuilder compared = Scores().Node("LessOrEqual", {"j", "i"}, {"past"});
-  ExpectBiases(Attend(compared.Node("Where", {"past", "s", "low"}, {"t"})), 1, Causal);
-  OnnxBuilder excluded = Scores().Node("Greater", {"j", "i"}, {"future"});
-  ExpectBiases(Attend(excluded.Node("Where", {"future", "low", "s"}, {"t"})), 1, Causal);
-  OnnxBuilder triangle = Scores().Node("Unsqueeze", {"length", "first"}, {"side"});
+  OnnxBuilder compared = BiasedScores().Node("LessOrEqual", {"j", "i"}, {"past"});
+  ExpectBiases(AttendBiased(compared.Node("Where", {"past", "s", "low"}, {"t"})), 1, Causal);
+  OnnxBuilder excluded = BiasedScores().Node("Greater", {"j", "i"}, {"future"});
+  ExpectBiases(AttendBiased(excluded.Node("Where", {"future", "low", "s"}, {"t"})), 1, Causal);
+  OnnxBuilder triangle = BiasedScores().Node("Unsqueeze", {"length", "first"}, {"side"});
   triangle.Node("Concat", {"side", "side"}, {"square"}, {{"axis", int64_t{0}}}).Floats("unit", {}, {1});
   triangle.Node("Expand", {"unit", "square"}, {"ones"}).Node("Trilu", {"ones"}, {"lower"}, {{"upper", int64_t{0}}});
   triangle.Node("Cast", {"lower"}, {"b"}, {{"to", int64_t{9}}}).Node("Where", {"b", "s", "low"}, {"t"});
-  ExpectBiases(Attend(triangle), 1, Causal);
+  ExpectBiases(AttendBiased(triangle), 1, Causal);
   // GPT-2's: of a table, as many rows and columns as there are tokens.
-  OnnxBuilder table = Scores();
+  OnnxBuilder table = BiasedScores();
   std::vector<float> ones(64 * 64, 0.0f);
   for (size_t query = 0; query < 64; ++query) {
     for (size_t key = 0; key <= query; ++key) ones[query * 64 + key] = 1.0f;
@@ -148,24 +144,24 @@ TEST(BiasesTest, CausalMasksOfAnyLength) {
   table.Node("Unsqueeze", {"length", "first"}, {"end"}).Node("Slice", {"table", "first", "end", "rows.axis"}, {"part"});
   table.Node("Slice", {"part", "first", "end", "columns.axis"}, {"whole"});
   table.Node("Cast", {"whole"}, {"b"}, {{"to", int64_t{9}}}).Node("Where", {"b", "s", "low"}, {"t"});
-  ExpectBiases(Attend(table), 1, Causal);
+  ExpectBiases(AttendBiased(table), 1, Causal);
 }
 
 // Local attention: |i - j| < 3.
 TEST(BiasesTest, WindowsOfAnyLength) {
-  OnnxBuilder builder = Scores().Int64s("width", {}, {3}).Floats("none", {}, {0}).Node("Sub", {"i", "j"}, {"d"});
+  OnnxBuilder builder = BiasedScores().Int64s("width", {}, {3}).Floats("none", {}, {0}).Node("Sub", {"i", "j"}, {"d"});
   builder.Node("Abs", {"d"}, {"a"})
       .Node("Less", {"a", "width"}, {"near"})
       .Node("Where", {"near", "none", "low"}, {"m"});
-  ExpectBiases(Attend(builder.Node("Add", {"s", "m"}, {"t"})), 3,
+  ExpectBiases(AttendBiased(builder.Node("Add", {"s", "m"}, {"t"})), 3,
                [](int64_t, int64_t distance) { return std::abs(distance) < 3 ? 0.0f : kNothing; });
 }
 
 // ALiBi's slopes, of a number for each head: nothing is the same from some distance on, so that sequences have an end.
 TEST(BiasesTest, WhatGoesOnChangingBoundsSequences) {
-  OnnxBuilder builder = Scores().Node("Sub", {"j", "i"}, {"d"}).Node("Cast", {"d"}, {"f"}, {{"to", int64_t{1}}});
+  OnnxBuilder builder = BiasedScores().Node("Sub", {"j", "i"}, {"d"}).Node("Cast", {"d"}, {"f"}, {{"to", int64_t{1}}});
   builder.Floats("slopes", {2, 1, 1}, {0.5f, 0.25f}).Node("Mul", {"f", "slopes"}, {"bias"});
-  builder = Attend(builder.Node("Add", {"s", "bias"}, {"t"}));
+  builder = AttendBiased(builder.Node("Add", {"s", "bias"}, {"t"}));
   ExpectBiases(builder, kNearDistance, [](int64_t head, int64_t distance) {
     return static_cast<float>(distance) * (head == 0 ? 0.5f : 0.25f);
   });
@@ -173,65 +169,67 @@ TEST(BiasesTest, WhatGoesOnChangingBoundsSequences) {
 }
 
 TEST(BiasesTest, FactorsOfScoresAreRefused) {
-  OnnxBuilder period = WithBuckets(Scores().Node("Sub", {"j", "i"}, {"d"}), "d");
+  OnnxBuilder period = WithBuckets(BiasedScores().Node("Sub", {"j", "i"}, {"d"}), "d");
   period.Node("Mul", {"bias", "s"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(period)).status(), IsError(StatusCode::kUnimplemented, "it changes scores by what is no"));
+  EXPECT_THAT(Lowered(AttendBiased(period)).status(),
+              IsError(StatusCode::kUnimplemented, "it changes scores by what is no"));
 }
 
 TEST(BiasesTest, ConstantsOfEveryPair) {
   constexpr int64_t kLength = 3;
   std::vector<float> table;
   for (int i = 0; i < 2 * kLength * kLength; ++i) table.push_back(static_cast<float>(i % 7));
-  OnnxBuilder builder = Scores(kLength).Floats("m", {1, 2, kLength, kLength}, table);
-  const auto network = Lowered(Attend(builder.Node("Add", {"m", "s"}, {"t"})));
+  OnnxBuilder builder = BiasedScores(kLength).Floats("m", {1, 2, kLength, kLength}, table);
+  const auto network = Lowered(AttendBiased(builder.Node("Add", {"m", "s"}, {"t"})));
   ASSERT_THAT(network, IsOk());
   ASSERT_THAT(network->Validate(), IsOk());
   const Layer& layer = network->layers.back();
   ASSERT_EQ(layer.op, Op::kBiasedAttention);
   EXPECT_EQ(layer.attention().length, kLength);
   EXPECT_EQ(network->weights[layer.weight].matrix.As<DenseMatrix>()->values, table);
-  OnnxBuilder of_all = Scores(kLength).Floats("m", {kLength, kLength}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
-  const auto shared = Lowered(Attend(of_all.Node("Sub", {"s", "m"}, {"t"})));
+  OnnxBuilder of_all = BiasedScores(kLength).Floats("m", {kLength, kLength}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const auto shared = Lowered(AttendBiased(of_all.Node("Sub", {"s", "m"}, {"t"})));
   ASSERT_THAT(shared, IsOk());
   EXPECT_EQ(shared->weights[shared->layers.back().weight].matrix.As<DenseMatrix>()->values,
             (std::vector<float>{0, -1, -2, -3, -4, -5, -6, -7, -8, 0, -1, -2, -3, -4, -5, -6, -7, -8}));
   table.resize(27, 1.0f);
-  OnnxBuilder of_two = Scores(2).Floats("m", {2, 2}, {0, 1, 0, 1});
-  const auto two = Lowered(Attend(of_two.Node("Add", {"s", "m"}, {"t"})));
+  OnnxBuilder of_two = BiasedScores(2).Floats("m", {2, 2}, {0, 1, 0, 1});
+  const auto two = Lowered(AttendBiased(of_two.Node("Add", {"s", "m"}, {"t"})));
   ASSERT_THAT(two, IsOk());
   EXPECT_EQ(two->weights[two->layers.back().weight].matrix.As<DenseMatrix>()->values,
             (std::vector<float>{0, 1, 0, 1, 0, 1, 0, 1}));
-  OnnxBuilder by_distance = Scores(kLength).Floats("m", {kLength, kLength}, {0, 1, 2, -1, 0, 1, -2, -1, 0});
-  ExpectBiases(Attend(by_distance.Node("Add", {"s", "m"}, {"t"})), 2,
+  OnnxBuilder by_distance = BiasedScores(kLength).Floats("m", {kLength, kLength}, {0, 1, 2, -1, 0, 1, -2, -1, 0});
+  ExpectBiases(AttendBiased(by_distance.Node("Add", {"s", "m"}, {"t"})), 2,
                [](int64_t, int64_t distance) { return static_cast<float>(std::clamp<int64_t>(distance, -2, 2)); });
-  OnnxBuilder other = Scores(kLength).Floats("m", {3, kLength, kLength}, table);
-  EXPECT_FALSE(Lowered(Attend(other.Node("Add", {"s", "m"}, {"t"}))).ok()) << "of three heads";
+  OnnxBuilder other = BiasedScores(kLength).Floats("m", {3, kLength, kLength}, table);
+  EXPECT_FALSE(Lowered(AttendBiased(other.Node("Add", {"s", "m"}, {"t"}))).ok()) << "of three heads";
 }
 
 // A bias that masked keys have at some distances only is no mask, nor is a transposed triangle one of keys.
 TEST(BiasesTest, WhatLooksLikeAMaskIsRefused) {
-  OnnxBuilder builder = Scores().Node("Greater", {"j", "i"}, {"ahead"});
+  OnnxBuilder builder = BiasedScores().Node("Greater", {"j", "i"}, {"ahead"});
   builder.Node("Cast", {"ahead"}, {"a"}, {{"to", int64_t{1}}}).Int64Input("mask", {-1, -1}).Int64s("axes", {2}, {1, 2});
   builder.Node("Unsqueeze", {"mask", "axes"}, {"wide"}).Node("Cast", {"wide"}, {"m"}, {{"to", int64_t{1}}});
   builder.Floats("unit", {}, {1}).Node("Sub", {"unit", "m"}, {"out_of"}).Node("Mul", {"out_of", "low"}, {"added"});
   builder.Node("Mul", {"a", "added"}, {"both"}).Node("Add", {"s", "both"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(builder)).status(), IsError(StatusCode::kUnimplemented, "goes by their distance"));
-  OnnxBuilder turned = Scores().Node("Sub", {"j", "i"}, {"d"}).Node("Transpose", {"d"}, {"back"});
+  EXPECT_THAT(Lowered(AttendBiased(builder)).status(), IsError(StatusCode::kUnimplemented, "goes by their distance"));
+  OnnxBuilder turned = BiasedScores().Node("Sub", {"j", "i"}, {"d"}).Node("Transpose", {"d"}, {"back"});
   turned.Node("Trilu", {"back"}, {"lower"}, {{"upper", int64_t{0}}});
   turned.Node("Cast", {"lower"}, {"f"}, {{"to", int64_t{1}}}).Node("Add", {"s", "f"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(turned)).status(), IsError(StatusCode::kUnimplemented, "no mask of pairs of tokens"));
-  OnnxBuilder heads = Scores().Floats("table", {1, 3}, {1, 2, 3}).Node("Sub", {"j", "i"}, {"d"});
+  EXPECT_THAT(Lowered(AttendBiased(turned)).status(),
+              IsError(StatusCode::kUnimplemented, "no mask of pairs of tokens"));
+  OnnxBuilder heads = BiasedScores().Floats("table", {1, 3}, {1, 2, 3}).Node("Sub", {"j", "i"}, {"d"});
   heads.Node("Mul", {"d", "zero"}, {"row"}).Node("Gather", {"table", "row"}, {"by_pair"});
   heads.Node("Transpose", {"by_pair"}, {"bias"}, {{"perm", Ints{2, 0, 1}}}).Node("Add", {"s", "bias"}, {"t"});
-  EXPECT_FALSE(Lowered(Attend(heads)).ok()) << "of three heads";
+  EXPECT_FALSE(Lowered(AttendBiased(heads)).ok()) << "of three heads";
 }
 
 // What is the same for all keys changes nothing.
 TEST(BiasesTest, BiasesThatAreAllAlikeAreNone) {
   OnnxBuilder builder =
-      Scores().Node("Sub", {"j", "i"}, {"d"}).Int64s("none", {}, {0}).Node("Mul", {"d", "none"}, {"n"});
+      BiasedScores().Node("Sub", {"j", "i"}, {"d"}).Int64s("none", {}, {0}).Node("Mul", {"d", "none"}, {"n"});
   builder.Node("Cast", {"n"}, {"f"}, {{"to", int64_t{1}}});
-  const auto network = Lowered(Attend(builder.Node("Add", {"s", "f"}, {"t"})));
+  const auto network = Lowered(AttendBiased(builder.Node("Add", {"s", "f"}, {"t"})));
   ASSERT_THAT(network, IsOk());
   EXPECT_EQ(network->layers.back().op, Op::kAttention);
 }

@@ -69,12 +69,12 @@ OnnxBuilder Scores(int64_t length, int64_t opset = 17) {
   return builder.Floats("half", {}, {0.5f}).Node("Mul", {"q", "half"}, {"s"}).Floats("low", {}, {-1e9f});
 }
 
-OnnxBuilder Attend(OnnxBuilder builder, const std::string& scores = "t") {
+OnnxBuilder AttendPairs(OnnxBuilder builder, const std::string& scores = "t") {
   builder.Node("Softmax", {scores}, {"p"}, {{"axis", int64_t{-1}}}).Node("MatMul", {"p", "x"}, {"y"});
   return builder.Output("y");
 }
 
-StatusOr<Network> Lowered(const OnnxBuilder& builder) {
+StatusOr<Network> LoweredPairs(const OnnxBuilder& builder) {
   SWIZZLE_ASSIGN_OR_RETURN(Graph graph, builder.Read());
   SWIZZLE_RETURN_IF_ERROR(ResolveConstants(graph).status());
   SWIZZLE_RETURN_IF_ERROR(RemoveNoOps(graph).status());
@@ -84,7 +84,7 @@ StatusOr<Network> Lowered(const OnnxBuilder& builder) {
 }
 
 void ExpectPattern(const OnnxBuilder& builder, const AttentionPattern& expected, float scale = 0.5f) {
-  const auto network = Lowered(builder);
+  const auto network = LoweredPairs(builder);
   ASSERT_THAT(network, IsOk());
   const Layer& layer = network->layers.back();
   ASSERT_EQ(layer.op, Op::kSparseAttention);
@@ -109,13 +109,13 @@ TEST(RecognisePairsTest, ConstantsThatAreAdded) {
     const AttentionPattern band = AttentionPattern::FromBandAndRandom(length, 2, 0.2, 1);
     for (const float low : {-kInfinity, -1e9f, std::numeric_limits<float>::lowest(), -1e4f}) {
       OnnxBuilder added = Scores(length).Floats("m", {1, length, length}, MatrixOf(band, 0, low));
-      ExpectPattern(Attend(added.Node("Add", {"m", "s"}, {"t"})), band);
+      ExpectPattern(AttendPairs(added.Node("Add", {"m", "s"}, {"t"})), band);
     }
     OnnxBuilder subtracted = Scores(length).Floats("m", {length, length}, MatrixOf(band, 0, 1e9f));
-    ExpectPattern(Attend(subtracted.Node("Sub", {"s", "m"}, {"t"})), band);
+    ExpectPattern(AttendPairs(subtracted.Node("Sub", {"s", "m"}, {"t"})), band);
     OnnxBuilder scaled = Scores(length).Floats("m", {length, length}, MatrixOf(band, 0, -1e9f));
     scaled.Node("Add", {"s", "m"}, {"u"}).Node("Mul", {"u", "half"}, {"t"});
-    ExpectPattern(Attend(scaled), band, 0.25f);
+    ExpectPattern(AttendPairs(scaled), band, 0.25f);
   }
 }
 
@@ -124,10 +124,10 @@ TEST(RecognisePairsTest, ConditionsOfWhere) {
   const std::vector<float> ones = MatrixOf(band, 1, 0);
   OnnxBuilder kept = Scores(6).Int64s("c", {6, 6}, {ones.begin(), ones.end()});
   kept.Node("Cast", {"c"}, {"b"}, {{"to", int64_t{9}}}).Node("Where", {"b", "s", "low"}, {"t"});
-  ExpectPattern(Attend(kept), band);
+  ExpectPattern(AttendPairs(kept), band);
   OnnxBuilder left_out = Scores(6).Int64s("c", {6, 6}, {ones.begin(), ones.end()});
   left_out.Node("Cast", {"c"}, {"b"}, {{"to", int64_t{9}}}).Node("Not", {"b"}, {"n"});
-  ExpectPattern(Attend(left_out.Node("Where", {"n", "low", "s"}, {"t"})), band);
+  ExpectPattern(AttendPairs(left_out.Node("Where", {"n", "low", "s"}, {"t"})), band);
 }
 
 // |i - j| < 3 of positions, small enough to list and too large.
@@ -138,7 +138,7 @@ TEST(RecognisePairsTest, WindowsOfPositions) {
     builder.Int64s("width", {}, {3}).Floats("none", {}, {0}).Node("Range", {"zero", "end", "one"}, {"j"});
     builder.Node("Unsqueeze", {"j", "axis"}, {"i"}).Node("Sub", {"i", "j"}, {"d"}).Node("Abs", {"d"}, {"a"});
     builder.Node("Less", {"a", "width"}, {"near"}).Node("Where", {"near", "none", "low"}, {"m"});
-    ExpectPattern(Attend(builder.Node("Add", {"s", "m"}, {"t"})), AttentionPattern::FromBand(length, 3, false));
+    ExpectPattern(AttendPairs(builder.Node("Add", {"s", "m"}, {"t"})), AttentionPattern::FromBand(length, 3, false));
   }
 }
 
@@ -150,7 +150,7 @@ TEST(RecognisePairsTest, TrianglesAndSeveralMasks) {
   builder.Floats("unit", {}, {1}).Node("Add", {"zeros", "unit"}, {"ones"});
   builder.Node("Trilu", {"ones"}, {"lower"}, {{"upper", int64_t{0}}});
   builder.Node("Cast", {"lower"}, {"b"}, {{"to", int64_t{9}}}).Node("Where", {"b", "s", "low"}, {"t"});
-  ExpectPattern(Attend(builder), AttentionPattern::FromBand(kLength, kLength, true));
+  ExpectPattern(AttendPairs(builder), AttentionPattern::FromBand(kLength, kLength, true));
   builder.Floats("m", {kLength, kLength}, MatrixOf(AttentionPattern::FromBand(kLength, 2, false), 0, -kInfinity));
   builder.Node("Add", {"t", "m"}, {"both"}).Node("Softmax", {"both"}, {"p2"}, {{"axis", int64_t{2}}});
   builder.Node("MatMul", {"p2", "x"}, {"z"}).Output("z");
@@ -167,24 +167,24 @@ TEST(RecognisePairsTest, CausalByName) {
 
 TEST(RecognisePairsTest, AMaskThatLeavesNothingOutIsNone) {
   OnnxBuilder builder = Scores(3).Floats("m", {3, 3}, {0, 0, 0, 0, 0, 0, 0, -0.0f, 0});
-  const auto network = Lowered(Attend(builder.Node("Add", {"s", "m"}, {"t"})));
+  const auto network = LoweredPairs(AttendPairs(builder.Node("Add", {"s", "m"}, {"t"})));
   ASSERT_THAT(network, IsOk());
   EXPECT_EQ(network->layers.back().op, Op::kAttention);
 }
 
 TEST(RecognisePairsTest, RefusesWhatIsNoPattern) {
-  const auto refusal = [](const OnnxBuilder& builder) { return Lowered(builder).status(); };
+  const auto refusal = [](const OnnxBuilder& builder) { return LoweredPairs(builder).status(); };
   const auto unimplemented = [](const std::string& text) { return IsError(StatusCode::kUnimplemented, text); };
   OnnxBuilder kept = Scores(2).Int64s("c", {2, 2}, {1, 1, 0, 0}).Node("Cast", {"c"}, {"b"}, {{"to", int64_t{9}}});
-  EXPECT_THAT(refusal(Attend(kept.Node("Where", {"b", "s", "low"}, {"t"}))),
+  EXPECT_THAT(refusal(AttendPairs(kept.Node("Where", {"b", "s", "low"}, {"t"}))),
               unimplemented("lets the token at place 1 attend to none"));
   OnnxBuilder free = Scores(-1).Floats("m", {2, 2}, {0, -1e9f, 0, 0});
-  EXPECT_THAT(refusal(Attend(free.Node("Add", {"s", "m"}, {"t"}))), unimplemented("sequences of a fixed length"));
+  EXPECT_THAT(refusal(AttendPairs(free.Node("Add", {"s", "m"}, {"t"}))), unimplemented("sequences of a fixed length"));
   OnnxBuilder tokens = Scores(2).Floats("m", {2, 2}, {0, -1e9f, 0, 0});
   tokens.Int64Input("mask", {-1, 2}).Int64s("one", {1}, {1});
   tokens.Node("Unsqueeze", {"mask", "one"}, {"u"}).Node("Cast", {"u"}, {"b"}, {{"to", int64_t{9}}});
   tokens.Node("Where", {"b", "s", "low"}, {"v"}).Node("Add", {"v", "m"}, {"t"});
-  EXPECT_THAT(refusal(Attend(tokens)), unimplemented("a mask of pairs of tokens as well as one of tokens"));
+  EXPECT_THAT(refusal(AttendPairs(tokens)), unimplemented("a mask of pairs of tokens as well as one of tokens"));
 }
 
 // As deep as a hostile graph may be, and as wide: every step doubles what it takes.
@@ -196,7 +196,7 @@ TEST(RecognisePairsTest, BoundsWhatMasksTakeToCompute) {
     for (int i = 0; i < 300; ++i) {
       builder.Node("Add", {Concat("m", i), doubles ? Concat("m", i) : "unit"}, {Concat("m", i + 1)});
     }
-    EXPECT_THAT(Lowered(Attend(builder.Node("Add", {"s", "m300"}, {"t"}))).status(),
+    EXPECT_THAT(LoweredPairs(AttendPairs(builder.Node("Add", {"s", "m300"}, {"t"}))).status(),
                 IsError(StatusCode::kUnimplemented, "its mask takes too many steps to compute"));
   }
 }

@@ -15,11 +15,11 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::Lowered;
 using testing::OnnxBuilder;
-using testing::Recognised;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kHeads = 2, kSize = 2, kChannels = kHeads * kSize, kPlaces = 6;
+constexpr int64_t kHeads = 2, kSize = 2, kPlaceChannels = kHeads * kSize, kPlaces = 6;
 
 // Element [channel][place] of the vectors that queries or keys meet.
 float VectorOf(bool of_keys, int64_t channel, int64_t place) {
@@ -28,7 +28,7 @@ float VectorOf(bool of_keys, int64_t channel, int64_t place) {
 
 std::vector<float> Vectors(bool of_keys) {  // [heads, kSize, kPlaces]
   std::vector<float> vectors;
-  for (int64_t i = 0; i < kChannels * kPlaces; ++i) vectors.push_back(VectorOf(of_keys, i / kPlaces, i % kPlaces));
+  for (int64_t i = 0; i < kPlaceChannels * kPlaces; ++i) vectors.push_back(VectorOf(of_keys, i / kPlaces, i % kPlaces));
   return vectors;
 }
 
@@ -66,15 +66,10 @@ OnnxBuilder& Placed(OnnxBuilder& builder, const std::string& tokens, const std::
   return builder.Node("Transpose", {to + ".rows"}, {to}, {{"perm", Ints{0, 1, 3, 2}}});
 }
 
-OnnxBuilder Attend(OnnxBuilder builder, const std::string& scores) {
+OnnxBuilder AttendPlaces(OnnxBuilder builder, const std::string& scores) {
   builder.Node("Softmax", {scores}, {"p"}, {{"axis", int64_t{-1}}}).Node("MatMul", {"p", "q"}, {"y"});
   builder.Node("Transpose", {"y"}, {"merged"}, {{"perm", Ints{0, 2, 1, 3}}}).Int64s("rows", {3}, {0, 0, 4});
   return builder.Node("Reshape", {"merged", "rows"}, {"out"}).Output("out");
-}
-
-StatusOr<Network> Lowered(const OnnxBuilder& builder) {
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Recognised(builder));
-  return Lower(std::move(graph));
 }
 
 int64_t PlaceOf(int64_t apart) { return std::clamp<int64_t>(apart + kPlaces / 2, 0, kPlaces - 1); }
@@ -92,14 +87,15 @@ void ExpectPlaces(const OnnxBuilder& builder, const Expected& expected) {
   ASSERT_EQ(layer.op, Op::kDisentangledAttention);
   EXPECT_EQ(layer.attention().scale, expected.scale);
   const DenseMatrix& weight = *network->weights[layer.weight].matrix.As<DenseMatrix>();
-  ASSERT_EQ(weight.rows, 2 * kChannels + 1);
+  ASSERT_EQ(weight.rows, 2 * kPlaceChannels + 1);
   ASSERT_EQ(weight.cols, layer.attention().places);
   const DistancePlaces places(weight);
   for (int64_t distance = -20; distance <= 20; ++distance) {
-    for (int64_t channel = 0; channel < kChannels; ++channel) {
+    for (int64_t channel = 0; channel < kPlaceChannels; ++channel) {
       const auto at = [&](int64_t row) { return weight.values[row * weight.cols + places.At(distance)]; };
       EXPECT_EQ(at(channel), expected.of_queries * VectorOf(false, channel, PlaceOf(-distance))) << distance;
-      EXPECT_EQ(at(kChannels + channel), expected.of_keys * VectorOf(true, channel, PlaceOf(distance))) << distance;
+      EXPECT_EQ(at(kPlaceChannels + channel), expected.of_keys * VectorOf(true, channel, PlaceOf(distance)))
+          << distance;
     }
   }
 }
@@ -108,16 +104,16 @@ TEST(PlacesTest, ProductsOfQueriesAndOfKeys) {
   OnnxBuilder builder = Before();
   Placed(builder, "q", "of.q", "a");
   Placed(builder, "k", "of.k", "b").Node("Add", {"a", "b"}, {"sum"}).Node("Add", {"s", "sum"}, {"t"});
-  ExpectPlaces(Attend(builder, "t"), {});
+  ExpectPlaces(AttendPlaces(builder, "t"), {});
 }
 
 TEST(PlacesTest, ProductsOfOneOfThem) {
   OnnxBuilder of_queries = Before();
   Placed(of_queries, "q", "of.q", "a").Node("Add", {"a", "s"}, {"t"});
-  ExpectPlaces(Attend(of_queries, "t"), {.of_keys = 0});
+  ExpectPlaces(AttendPlaces(of_queries, "t"), {.of_keys = 0});
   OnnxBuilder of_keys = Before();
   Placed(of_keys, "k", "of.k", "b").Node("Add", {"s", "b"}, {"t"});
-  ExpectPlaces(Attend(of_keys, "t"), {.of_queries = 0});
+  ExpectPlaces(AttendPlaces(of_keys, "t"), {.of_queries = 0});
 }
 
 // All numbers of a fixed length are listed, so that its indices are no distances at first.
@@ -125,10 +121,10 @@ TEST(PlacesTest, IndicesOfAFixedLength) {
   OnnxBuilder builder = Before("Sub", "i", "j", /*length=*/12);
   Placed(builder, "q", "of.q", "a");
   Placed(builder, "k", "of.k", "b").Node("Add", {"a", "b"}, {"sum"}).Node("Add", {"s", "sum"}, {"t"});
-  ExpectPlaces(Attend(builder, "t"), {});
+  ExpectPlaces(AttendPlaces(builder, "t"), {});
   OnnxBuilder by_sum = Before("Add", "i", "j", /*length=*/12);
   Placed(by_sum, "q", "of.q", "a").Node("Add", {"s", "a"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(by_sum, "t")), IsError(StatusCode::kUnimplemented, "not supported"));
+  EXPECT_THAT(Lowered(AttendPlaces(by_sum, "t")), IsError(StatusCode::kUnimplemented, "not supported"));
 }
 
 // Each product may be scaled by itself, and all together.
@@ -139,7 +135,7 @@ TEST(PlacesTest, Scales) {
   Placed(builder, "q", "of.q", "a").Node("Mul", {"a", "four"}, {"a.more"}).Node("Add", {"s.half", "a.more"}, {"u"});
   Placed(builder, "k", "of.k", "b").Node("Div", {"b", "eight"}, {"b.less"}).Node("Add", {"u", "b.less"}, {"v"});
   builder.Node("Mul", {"v", "two"}, {"t"});
-  ExpectPlaces(Attend(builder, "t"), {.scale = 1.0f, .of_queries = 8.0f, .of_keys = 0.25f});
+  ExpectPlaces(AttendPlaces(builder, "t"), {.scale = 1.0f, .of_queries = 8.0f, .of_keys = 0.25f});
 }
 
 // What transformers writes: vectors repeated for each sequence, batch and heads in one dimension.
@@ -156,7 +152,7 @@ TEST(PlacesTest, VectorsRepeatedForEachSequence) {
   builder.Node("Reshape", {"places", "pairs"}, {"places.flat"}).Node("Reshape", {"s", "pairs"}, {"s.flat"});
   builder.Node("GatherElements", {"all.places", "places.flat"}, {"a"}, {{"axis", int64_t{2}}});
   builder.Node("Add", {"s.flat", "a"}, {"u"}).Node("Reshape", {"u", "scores"}, {"t"});
-  ExpectPlaces(Attend(builder, "t"), {.of_keys = 0});
+  ExpectPlaces(AttendPlaces(builder, "t"), {.of_keys = 0});
 }
 
 // Embeddings of masked tokens are nothing, and their probabilities are set to nothing once more.
@@ -185,7 +181,7 @@ TEST(PlacesTest, TokensTimesTheMask) {
 // What goes wrong would give other numbers, were it taken for a product with places.
 TEST(PlacesTest, WhatIsNone) {
   const auto refused = [](OnnxBuilder builder, const std::string& why) {
-    EXPECT_THAT(Lowered(Attend(std::move(builder), "t")), IsError(StatusCode::kUnimplemented, why)) << why;
+    EXPECT_THAT(Lowered(AttendPlaces(std::move(builder), "t")), IsError(StatusCode::kUnimplemented, why)) << why;
   };
   OnnxBuilder of_others = Before();
   Placed(of_others, "k", "of.q", "a").Node("Add", {"s", "a"}, {"t"});
@@ -212,14 +208,14 @@ TEST(PlacesTest, WhatIsNone) {
 // Products of all heads' channels with the same vectors, which are no head's own.
 TEST(PlacesTest, ProductsOfAllChannels) {
   OnnxBuilder builder = Before();
-  builder.Floats("of.all", {1, 1, kChannels, kPlaces}, Vectors(false)).Int64s("second.axis", {1}, {1});
+  builder.Floats("of.all", {1, 1, kPlaceChannels, kPlaces}, Vectors(false)).Int64s("second.axis", {1}, {1});
   builder.Node("Unsqueeze", {"q.m", "second.axis"}, {"q.one"}).Node("MatMul", {"q.one", "of.all"}, {"a.all"});
   builder.Node("Shape", {"ids"}, {"sizes"}).Int64s("ends", {1}, {2}).Node("Slice", {"sizes", "first", "second"}, {"b"});
   builder.Node("Slice", {"sizes", "second", "ends"}, {"l"});
   builder.Node("Concat", {"b", "second", "l", "l"}, {"one.head"}, {{"axis", int64_t{0}}});
   builder.Node("Expand", {"square", "one.head"}, {"index"});
   builder.Node("GatherElements", {"a.all", "index"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(builder, "t")), IsError(StatusCode::kUnimplemented, "does not go with"));
+  EXPECT_THAT(Lowered(AttendPlaces(builder, "t")), IsError(StatusCode::kUnimplemented, "does not go with"));
 }
 
 // An index that is narrower takes the first sequence's and head's products for all.
@@ -227,7 +223,7 @@ TEST(PlacesTest, IndicesOfOneHead) {
   OnnxBuilder builder = Before();
   builder.Node("MatMul", {"q", "of.q"}, {"a.all"});
   builder.Node("GatherElements", {"a.all", "square"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
-  EXPECT_THAT(Lowered(Attend(builder, "t")),
+  EXPECT_THAT(Lowered(AttendPlaces(builder, "t")),
               IsError(StatusCode::kUnimplemented, "its indices are not whole numbers that go by distance alone"));
 }
 
@@ -240,7 +236,7 @@ TEST(PlacesTest, PlacesInAnotherOrder) {
   builder.Node("Transpose", {"a.split"}, {"a.turned"}, {{"perm", Ints{0, 1, 2, 4, 3}}});
   builder.Node("Reshape", {"a.turned", "joined.shape"}, {"a.mixed"});
   builder.Node("GatherElements", {"a.mixed", "places"}, {"a"}, {{"axis", int64_t{3}}}).Node("Add", {"s", "a"}, {"t"});
-  const auto network = Lowered(Attend(builder, "t"));
+  const auto network = Lowered(AttendPlaces(builder, "t"));
   EXPECT_EQ(network.status().code(), StatusCode::kUnimplemented) << network.status();
 }
 
@@ -280,7 +276,7 @@ TEST(PlacesTest, MasksOfPairs) {
     builder.Node("Cast", {"mask"}, {"b"}, {{"to", int64_t{9}}}).Node("Unsqueeze", {"b", "keys"}, {"of.keys"});
     builder.Node("Unsqueeze", {"b", "queries"}, {"of.queries"}).Node(op, {"of.queries", "of.keys"}, {"pairs"});
     builder.Floats("low", {}, {-1e9f}).Node("Where", {"pairs", "s", "low"}, {"t"});
-    return Lowered(Attend(builder, "t"));
+    return Lowered(AttendPlaces(builder, "t"));
   };
   const auto both = masked("And");
   ASSERT_THAT(both, IsOk());
@@ -301,7 +297,7 @@ TEST(PlacesTest, BranchesThatTheLengthDecides) {
     same.Node(op, {"s"}, {"passed"}).Output("passed");
     other.Node("Neg", {"s"}, {"negative"}).Output("negative");
     builder.Node("If", {"is"}, {"t"}).Body("then_branch", {}, same).Body("else_branch", {}, other);
-    return Lowered(Attend(builder, "t"));
+    return Lowered(AttendPlaces(builder, "t"));
   };
   EXPECT_THAT(with_branch("Equal", "Identity"), IsOk());
   EXPECT_THAT(with_branch("Equal", "Neg"), IsError(StatusCode::kUnimplemented, "the branch that it takes computes"));

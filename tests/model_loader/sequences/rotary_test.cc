@@ -13,13 +13,13 @@ namespace {
 
 using testing::IsError;
 using testing::IsOk;
+using testing::Lowered;
 using testing::OnnxBuilder;
-using testing::Recognised;
 using Ints = std::vector<int64_t>;
 using Names = std::vector<std::string>;
 
-constexpr float kSlow = 0.01f;  // the second frequency; the first is 1
-constexpr int64_t kSize = 4;    // channels of a head, of which there are two
+constexpr float kSlow = 0.01f;    // the second frequency; the first is 1
+constexpr int64_t kHeadSize = 4;  // channels of a head, of which there are two
 
 // Ids as "x" [batch, length, 8], of which linear layers make "q", "k" and "v" [batch, heads, length, 4], keys and
 // values of `kv_heads`; "places" are positions [length].
@@ -28,8 +28,8 @@ OnnxBuilder Heads(int64_t kv_heads = 2) {
   builder.Int64Input("ids", {-1, -1}).Counting("words", {5, 8}).Node("Gather", {"words", "ids"}, {"x"});
   for (const auto& [name, heads] :
        std::vector<std::pair<std::string, int64_t>>{{"q", 2}, {"k", kv_heads}, {"v", kv_heads}}) {
-    builder.Counting("w" + name, {8, heads * kSize}).Node("MatMul", {"x", "w" + name}, {name + "_all"});
-    builder.Int64s("split_" + name, {4}, {0, 0, heads, kSize})
+    builder.Counting("w" + name, {8, heads * kHeadSize}).Node("MatMul", {"x", "w" + name}, {name + "_all"});
+    builder.Int64s("split_" + name, {4}, {0, 0, heads, kHeadSize})
         .Node("Reshape", {name + "_all", "split_" + name}, {name + "_split"});
     builder.Node("Transpose", {name + "_split"}, {name}, {{"perm", Ints{0, 2, 1, 3}}});
   }
@@ -57,16 +57,11 @@ void TurnHalves(OnnxBuilder& builder, const std::string& x, const std::string& c
 }
 
 // Attention of "q_turned", "k_turned" and "v" as the output "out".
-OnnxBuilder Attend(OnnxBuilder builder, const std::string& keys = "k_turned", const std::string& values = "v") {
+OnnxBuilder AttendTurned(OnnxBuilder builder, const std::string& keys = "k_turned", const std::string& values = "v") {
   builder.Node("Transpose", {keys}, {"kt"}, {{"perm", Ints{0, 1, 3, 2}}}).Node("MatMul", {"q_turned", "kt"}, {"s"});
   builder.Node("Softmax", {"s"}, {"p"}, {{"axis", int64_t{-1}}}).Node("MatMul", {"p", values}, {"y"});
   builder.Node("Transpose", {"y"}, {"merged"}, {{"perm", Ints{0, 2, 1, 3}}}).Int64s("rows", {3}, {0, 0, 8});
   return builder.Node("Reshape", {"merged", "rows"}, {"out"}).Output("out");
-}
-
-StatusOr<Network> Lowered(const OnnxBuilder& builder) {
-  SWIZZLE_ASSIGN_OR_RETURN(Graph graph, Recognised(builder));
-  return Lower(std::move(graph));
 }
 
 std::vector<Layer> TurnsOf(const Network& network) {
@@ -93,8 +88,8 @@ void ExpectWaves(const Network& network, int32_t kv_heads = 2) {
   const std::vector<Layer> turns = TurnsOf(network);
   ASSERT_EQ(turns.size(), 2u);
   EXPECT_EQ(turns[0].weight, turns[1].weight);
-  EXPECT_EQ(turns[0].rotation(), (Rotation{2, kSize, 2}));
-  EXPECT_EQ(turns[1].rotation(), (Rotation{kv_heads, kSize, 2}));
+  EXPECT_EQ(turns[0].rotation(), (Rotation{2, kHeadSize, 2}));
+  EXPECT_EQ(turns[1].rotation(), (Rotation{kv_heads, kHeadSize, 2}));
   const DenseMatrix table = network.weights[turns[0].weight].ToDense();
   ASSERT_EQ(table.cols, 4);
   for (const int64_t position : {int64_t{0}, int64_t{1}, int64_t{7}, table.rows - 1}) {
@@ -113,7 +108,7 @@ TEST(RotaryTest, HalvesAreTurnedByComputedAngles) {
     builder.Node("Concat", {wave, wave}, {Concat(wave, "_both")}, {{"axis", int64_t{-1}}});
   }
   for (const char* x : {"q", "k"}) TurnHalves(builder, x, "cos_both", "sin_both");
-  const auto network = Lowered(Attend(builder));
+  const auto network = Lowered(AttendTurned(builder));
   ASSERT_THAT(network, IsOk());
   ExpectWaves(*network);
   EXPECT_EQ(network->LookupLimit(-1), int64_t{1} << 15);
@@ -154,7 +149,7 @@ TEST(RotaryTest, NeighboursAreTurnedAsHalves) {
     builder.Node("Concat", {x + "_00", x + "_11"}, {x + "_p"}, {{"axis", int64_t{-1}}});
     builder.Int64s(x + "_to", {4}, {0, 0, 0, -1}).Node("Reshape", {x + "_p", x + "_to"}, {x + "_turned"});
   }
-  const auto network = Lowered(Attend(builder));
+  const auto network = Lowered(AttendTurned(builder));
   ASSERT_THAT(network, IsOk());
   ExpectWaves(*network);
   for (const Layer& turn : TurnsOf(*network)) {
@@ -177,11 +172,11 @@ TEST(RotaryTest, TablesTurnAPartOfEachHead) {
     builder.Node("Sub", {x + "_ac", x + "_bs"}, {x + "_0"}).Node("Add", {x + "_as", x + "_bc"}, {x + "_1"});
     builder.Node("Concat", {x + "_0", x + "_1", x + "_rest"}, {x + "_turned"}, {{"axis", int64_t{3}}});
   }
-  const auto network = Lowered(Attend(builder));
+  const auto network = Lowered(AttendTurned(builder));
   ASSERT_THAT(network, IsOk());
   const std::vector<Layer> turns = TurnsOf(*network);
   ASSERT_EQ(turns.size(), 2u);
-  EXPECT_EQ(turns[0].rotation(), (Rotation{2, kSize, 1}));
+  EXPECT_EQ(turns[0].rotation(), (Rotation{2, kHeadSize, 1}));
   EXPECT_EQ(network->weights[turns[0].weight].ToDense().values,
             (std::vector<float>{1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6}));
   EXPECT_EQ(network->LookupLimit(-1), 6);
@@ -197,15 +192,15 @@ TEST(RotaryTest, HeadsThatAreSharedStandOnce) {
   for (const char* x : {"q", "k"}) TurnHalves(builder, x, "cos_both", "sin_both");
   builder.Node("Shape", {"q"}, {"as_queries"});
   builder.Node("Expand", {"k_turned", "as_queries"}, {"keys"}).Node("Expand", {"v", "as_queries"}, {"values"});
-  const auto network = Lowered(Attend(builder, "keys", "values"));
+  const auto network = Lowered(AttendTurned(builder, "keys", "values"));
   ASSERT_THAT(network, IsOk());
   ExpectWaves(*network, 1);
-  EXPECT_EQ(ChannelsTurned(*network, TurnsOf(*network)[1], kSize), (Ints{0, 1, 2, 3}));
+  EXPECT_EQ(ChannelsTurned(*network, TurnsOf(*network)[1], kHeadSize), (Ints{0, 1, 2, 3}));
   const Layer& attention = network->layers.back();
   EXPECT_EQ(attention.attention().heads, 2);
   EXPECT_EQ(attention.attention().group_size, 2);
-  EXPECT_EQ(network->values[attention.inputs[2]].channels, kSize);
-  EXPECT_EQ(network->values[attention.output].channels, 2 * kSize);
+  EXPECT_EQ(network->values[attention.inputs[2]].channels, kHeadSize);
+  EXPECT_EQ(network->values[attention.output].channels, 2 * kHeadSize);
 }
 
 // Where keys alone are shared, their heads are repeated.
@@ -213,11 +208,11 @@ TEST(RotaryTest, KeysAndValuesAreSharedAlike) {
   OnnxBuilder builder = Heads(1);
   builder.Node("Shape", {"q"}, {"as_queries"}).Node("Expand", {"k", "as_queries"}, {"keys"});
   builder.Node("Identity", {"q"}, {"q_turned"});
-  const auto network = Lowered(Attend(builder, "keys", "q"));
+  const auto network = Lowered(AttendTurned(builder, "keys", "q"));
   ASSERT_THAT(network, IsOk());
   const Layer& attention = network->layers.back();
   EXPECT_EQ(attention.attention().group_size, 1);
-  EXPECT_EQ(network->values[attention.inputs[1]].channels, 2 * kSize);
+  EXPECT_EQ(network->values[attention.inputs[1]].channels, 2 * kHeadSize);
 }
 
 TEST(RotaryTest, WhatTurnsHeadsDifferentlyIsRefused) {
@@ -226,7 +221,7 @@ TEST(RotaryTest, WhatTurnsHeadsDifferentlyIsRefused) {
   builder.Node("Unsqueeze", {"real", "i1"}, {"column"}).Node("Mul", {"column", "factors"}, {"angles"});
   builder.Node("Cos", {"angles"}, {"cos"}).Node("Sin", {"angles"}, {"sin"});
   for (const char* x : {"q", "k"}) TurnHalves(builder, x, "cos", "sin");
-  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "heads are not turned alike"));
+  EXPECT_THAT(Lowered(AttendTurned(builder)), IsError(StatusCode::kUnimplemented, "heads are not turned alike"));
 }
 
 // A sum that is no turning, whose second sine has the wrong sign.
@@ -241,7 +236,7 @@ TEST(RotaryTest, WhatIsNoRotationIsRefused) {
     builder.Node("Add", {x + "_ac", x + "_bs"}, {x + "_0"}).Node("Add", {x + "_as", x + "_bc"}, {x + "_1"});
     builder.Node("Concat", {x + "_0", x + "_1"}, {x + "_turned"}, {{"axis", int64_t{3}}});
   }
-  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "rotary embedding"));
+  EXPECT_THAT(Lowered(AttendTurned(builder)), IsError(StatusCode::kUnimplemented, "rotary embedding"));
 }
 
 // Sines and cosines that are added to what words mean are rows of a table.
@@ -277,7 +272,7 @@ TEST(RotaryTest, PairsOfBothKindsAreRefused) {
     builder.Node("Mul", {x, x + "_cs"}, {x + "_x"}).Node("Mul", {x + "_h", x + "_ss"}, {x + "_y"});
     builder.Node("Add", {x + "_x", x + "_y"}, {x + "_turned"});
   }
-  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "heads are not turned alike"));
+  EXPECT_THAT(Lowered(AttendTurned(builder)), IsError(StatusCode::kUnimplemented, "heads are not turned alike"));
 }
 
 // What is one number a head of as many heads as channels is none a channel.
@@ -304,7 +299,7 @@ TEST(RotaryTest, HalvesOfWholePositionsAreRefused) {
     builder.Node("Concat", {wave, wave}, {Concat(wave, "_both")}, {{"axis", int64_t{-1}}});
   }
   for (const char* x : {"q", "k"}) TurnHalves(builder, x, "cos_both", "sin_both");
-  EXPECT_THAT(Lowered(Attend(builder)), IsError(StatusCode::kUnimplemented, "something else of positions"));
+  EXPECT_THAT(Lowered(AttendTurned(builder)), IsError(StatusCode::kUnimplemented, "something else of positions"));
 }
 
 // RMSNorm of each head of queries, written out.
@@ -317,7 +312,7 @@ TEST(RotaryTest, HeadsAreNormalisedApart) {
   builder.Node("Pow", {"q", "two"}, {"squares"}).Node("ReduceMean", {"squares"}, {"mean"}, {{"axes", Ints{-1}}});
   builder.Node("Add", {"mean", "epsilon"}, {"shifted"}).Node("Sqrt", {"shifted"}, {"deviation"});
   builder.Node("Div", {"q", "deviation"}, {"normal"}).Node("Mul", {"scale", "normal"}, {"q_turned"});
-  const auto network = Lowered(Attend(builder, "k"));
+  const auto network = Lowered(AttendTurned(builder, "k"));
   ASSERT_THAT(network, IsOk());
   const auto norm = std::ranges::find(network->layers, Op::kLayerNorm, &Layer::op);
   ASSERT_NE(norm, network->layers.end());

@@ -14,6 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using testing::IsError;
 using testing::IsOk;
+using testing::kInvalid;
+using testing::kUnsupported;
 using Json = nlohmann::json;
 
 // A tokenizer of words, which later sections are added to.
@@ -145,7 +147,6 @@ struct Fault {
 };
 
 TEST(TokenizerJson, WhatIsWrongIsNamed) {
-  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument, kUnsupported = StatusCode::kUnimplemented;
   for (const Fault& fault : std::vector<Fault>{
            {"normalizer", R"({"type": "Magic"})", kUnsupported,
             "normalizer has the type \"Magic\"; supported are Bert"},

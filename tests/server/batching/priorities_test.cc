@@ -22,9 +22,9 @@ using ::testing::IsEmpty;
 
 // ---- The policy ----
 
-Instant At(int ms) { return Instant() + absl::Milliseconds(ms); }
+Instant MomentAt(int ms) { return Instant() + absl::Milliseconds(ms); }
 
-struct Item {
+struct PriorityItem {
   int level = 1;
   int rows = 1;
   int arrival = 0;
@@ -32,22 +32,22 @@ struct Item {
   int batch_class = 0;
 };
 
-std::vector<Queued> QueueOf(const std::vector<Item>& items) {
+std::vector<Queued> QueueOf(const std::vector<PriorityItem>& items) {
   std::vector<Queued> queue;
-  for (const Item& item : items) {
+  for (const PriorityItem& item : items) {
     Queued& request = queue.emplace_back();
     request.rows = item.rows;
-    request.arrival = At(item.arrival);
+    request.arrival = MomentAt(item.arrival);
     request.level = item.level;
     request.batch_class = static_cast<uint64_t>(item.batch_class);
-    if (item.late) request.late_at = At(item.arrival);
+    if (item.late) request.late_at = MomentAt(item.arrival);
   }
   return queue;
 }
 
-Decided DecideOf(const std::vector<Item>& items, Limits limits, const std::vector<int>& passed = {}) {
+Decided DecideOf(const std::vector<PriorityItem>& items, Limits limits, const std::vector<int>& passed = {}) {
   limits.lanes = 6;  // three levels
-  return DecideOn(QueueOf(items), At(100), limits, passed);
+  return DecideOn(QueueOf(items), MomentAt(100), limits, passed);
 }
 
 TEST(DecideByPriority, TheFirstLevelGoesFirst) {
@@ -78,7 +78,7 @@ TEST(DecideByPriority, TheDelayIsTheOldestRequests) {
   EXPECT_THAT(DecideOf({{2, 1, 90}, {1, 1, 99}}, delayed).take, ElementsAre(0, 1));
   const Decided waits = DecideOf({{2, 1, 95}, {1, 1, 99}}, delayed);
   EXPECT_THAT(waits.take, IsEmpty());
-  EXPECT_EQ(waits.wake, At(105));
+  EXPECT_EQ(waits.wake, MomentAt(105));
 }
 
 TEST(DecideByPriority, CountsHowOftenALaneWasPassedOver) {
@@ -91,7 +91,7 @@ TEST(DecideByPriority, CountsHowOftenALaneWasPassedOver) {
 }
 
 TEST(DecideByPriority, ALaneThatWasPassedOverOftenBeginsTheBatch) {
-  const std::vector<Item> queue = {{1}, {2}, {3}};
+  const std::vector<PriorityItem> queue = {{1}, {2}, {3}};
   EXPECT_THAT(DecideOf(queue, {.max_rows = 1}, {0, 0, 8, 0, 8, 0}).take, ElementsAre(0));
   EXPECT_THAT(DecideOf(queue, {.max_rows = 1}, {0, 0, 9, 0, 9, 0}).take, ElementsAre(1)) << "of equals the first";
   EXPECT_THAT(DecideOf(queue, {.max_rows = 1}, {1, 0, 9, 0, 10, 0}).take, ElementsAre(2)) << "else who waits longest";
@@ -100,7 +100,7 @@ TEST(DecideByPriority, ALaneThatWasPassedOverOftenBeginsTheBatch) {
 
 // Requests of all lanes come without end: each lane begins a batch as often as the header promises.
 TEST(DecideByPriority, NoLaneStarves) {
-  std::vector<Item> queue;
+  std::vector<PriorityItem> queue;
   for (int level = 1; level <= 3; ++level) {
     queue.push_back({level});
     queue.push_back({level, 1, 0, true});
@@ -116,7 +116,7 @@ TEST(DecideByPriority, NoLaneStarves) {
     }
     passed = decision.passed;
   }
-  EXPECT_THAT(longest, Each(testing::Lt(kMostPassed + 6)));
+  EXPECT_THAT(longest, Each(::testing::Lt(kMostPassed + 6)));
   EXPECT_LT(longest[0], 6);
 }
 

@@ -21,7 +21,7 @@ Result Answer(std::string text) {
   return result;
 }
 
-class ResponseCacheTest : public testing::Test {
+class ResponseCacheTest : public ::testing::Test {
  protected:
   // What was kept for them; empty: nothing.
   std::string Find(ResponseCache::Owner owner, const std::vector<TensorView>& inputs) {

@@ -9,8 +9,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Status Apply(const std::string& family, const std::string& buckets, ModelSpec& spec) {
   inference::ModelConfig config;
@@ -31,7 +31,7 @@ TEST(ApplyMetrics, TritonsHistogramStandsForOurs) {
   ModelSpec spec;
   ASSERT_TRUE(Apply("nv_inference_first_response_histogram_ms", "[100, 500]", spec).ok());
   EXPECT_THAT(spec.histogram_buckets.at("swizzle_request_duration_seconds"),
-              ElementsAre(testing::DoubleEq(0.1), testing::DoubleEq(0.5)));
+              ElementsAre(::testing::DoubleEq(0.1), ::testing::DoubleEq(0.5)));
 }
 
 TEST(ApplyMetrics, OthersAreRefusedWithWhatThereIs) {

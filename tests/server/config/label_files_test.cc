@@ -11,11 +11,11 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class LabelFiles : public testing::Test {
+class LabelFiles : public ::testing::Test {
  protected:
   StatusOr<std::vector<ConfigNotice>> Read(const std::string& name) {
     inference::ModelConfig config;

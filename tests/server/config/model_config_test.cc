@@ -13,8 +13,8 @@
 namespace swizzle {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string ErrorOf(const std::string& text) {
   const auto config = ParseModelConfig(text, "m");
@@ -118,7 +118,7 @@ TEST(ParseModelConfig, OnlyDecoupledIdentitiesRepeat) {
   EXPECT_TRUE(ParseModelConfig(repeats + decoupled + "backend: 'identity'", "m").ok());
   for (const std::string& text : {repeats + decoupled, repeats + "backend: 'identity'"}) {
     EXPECT_THAT(std::string(ParseModelConfig(text, "m").status().message()),
-                testing::HasSubstr("parameter 'repeat_count' is for models with `backend: \"identity\"` and"));
+                ::testing::HasSubstr("parameter 'repeat_count' is for models with `backend: \"identity\"` and"));
   }
 }
 

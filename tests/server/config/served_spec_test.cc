@@ -13,7 +13,7 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // A network with a free batch dimension: x FP32 [3,4] and n INT64 [1] to y FP32 [10].
 ModelSpec Derived() {

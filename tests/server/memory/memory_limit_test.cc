@@ -9,7 +9,7 @@
 namespace swizzle {
 namespace {
 
-class CgroupMemoryLimitTest : public testing::Test {
+class CgroupMemoryLimitTest : public ::testing::Test {
  protected:
   void Write(const std::string& file, const std::string& text) {
     const std::filesystem::path path = folder_.path() / file;

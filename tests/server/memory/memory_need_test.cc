@@ -48,8 +48,8 @@ TEST(FitToMemory, RefusesWhatHasNoRoomAtAll) {
     const auto fit = FitToMemory(need, kRoom);
     EXPECT_EQ(fit.status().code(), StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(fit.status().message()),
-                testing::HasSubstr("there is no room for it in memory: at batches of"));
-    EXPECT_THAT(std::string(fit.status().message()), testing::HasSubstr("give the server more memory"));
+                ::testing::HasSubstr("there is no room for it in memory: at batches of"));
+    EXPECT_THAT(std::string(fit.status().message()), ::testing::HasSubstr("give the server more memory"));
   }
   MemoryNeed fixed = Need(2000);
   fixed.least = fixed.largest;

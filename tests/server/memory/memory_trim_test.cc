@@ -15,9 +15,9 @@
 namespace swizzle {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kTrimMiB = 1 << 20;
 
-class MemoryTrimTest : public testing::Test {
+class MemoryTrimTest : public ::testing::Test {
  protected:
   // Looks so many times; returns the trims so far.
   int64_t Look(int times = 1) {
@@ -26,58 +26,58 @@ class MemoryTrimTest : public testing::Test {
   }
 
   int64_t inflight_ = 0;
-  int64_t resident_ = 100 * kMiB, kept_ = 100 * kMiB;  // kept: what a trim leaves
+  int64_t resident_ = 100 * kTrimMiB, kept_ = 100 * kTrimMiB;  // kept: what a trim leaves
   MemoryTrim trim_{[this] { return inflight_; }, [this] { return resident_; }, [this] { resident_ = kept_; }};
 };
 
 TEST_F(MemoryTrimTest, GivesBackWhatABurstLeft) {
   EXPECT_EQ(Look(), 0);
-  inflight_ = 500 * kMiB;
-  resident_ = 700 * kMiB;
+  inflight_ = 500 * kTrimMiB;
+  resident_ = 700 * kTrimMiB;
   EXPECT_EQ(Look(5), 0) << "requests hold it";
   inflight_ = 0;
   EXPECT_EQ(Look(3), 1);
-  EXPECT_EQ(resident_, 100 * kMiB);
+  EXPECT_EQ(resident_, 100 * kTrimMiB);
   EXPECT_EQ(Look(100), 1);
 }
 
 TEST_F(MemoryTrimTest, LeavesALittleAlone) {
-  resident_ = 150 * kMiB;
+  resident_ = 150 * kTrimMiB;
   EXPECT_EQ(Look(100), 0);
 }
 
 // Else what is freed here and there adds up over hours.
 TEST_F(MemoryTrimTest, GivesALittleBackOnceAMinute) {
-  resident_ = 105 * kMiB;
+  resident_ = 105 * kTrimMiB;
   EXPECT_EQ(Look(239), 0);
   EXPECT_EQ(Look(), 1);
-  EXPECT_EQ(resident_, 100 * kMiB);
+  EXPECT_EQ(resident_, 100 * kTrimMiB);
   EXPECT_EQ(Look(1000), 1) << "there is nothing to give back";
-  inflight_ = 600 * kMiB;
-  resident_ = 700 * kMiB;
+  inflight_ = 600 * kTrimMiB;
+  resident_ = 700 * kTrimMiB;
   EXPECT_EQ(Look(1000), 1) << "requests hold it";
 }
 
 TEST_F(MemoryTrimTest, WhatStaysIsNotTriedAgain) {
-  kept_ = 400 * kMiB;  // as after another model was loaded
-  resident_ = 500 * kMiB;
+  kept_ = 400 * kTrimMiB;  // as after another model was loaded
+  resident_ = 500 * kTrimMiB;
   EXPECT_EQ(Look(100), 1);
 }
 
 // Steady requests take the same memory again: trimming it every second would only make page faults.
 TEST_F(MemoryTrimTest, WaitsLongerWhereItDoesNotLast) {
   for (int second = 0; second < 100; ++second) {
-    resident_ = 300 * kMiB;
+    resident_ = 300 * kTrimMiB;
     Look();
   }
   EXPECT_LE(Look(), 8);
 }
 
 // What glibc does, in processes that begin anew: this one may have more arenas.
-class FreedMemoryTest : public testing::Test {
+class FreedMemoryTest : public ::testing::Test {
  protected:
   static constexpr int kThreads = 4;
-  static constexpr int64_t kOfThread = 12 * kMiB;  // of two, less than glibc gives back by itself
+  static constexpr int64_t kOfThread = 12 * kTrimMiB;  // of two, less than glibc gives back by itself
 
   void SetUp() override {
 #if defined(__SANITIZE_ADDRESS__) || defined(SWIZZLE_THREAD_SANITIZER)
@@ -98,8 +98,8 @@ class FreedMemoryTest : public testing::Test {
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
-        std::vector<std::vector<char>> pieces(of_thread / kMiB);
-        for (auto& piece : pieces) piece.assign(kMiB, 1);
+        std::vector<std::vector<char>> pieces(of_thread / kTrimMiB);
+        for (auto& piece : pieces) piece.assign(kTrimMiB, 1);
         taken.arrive_and_wait();
       });
     }
@@ -109,7 +109,7 @@ class FreedMemoryTest : public testing::Test {
   // Ends the process, which says how much more it has than before.
   [[noreturn]] static void End(int64_t before, int64_t least, int64_t most) {
     const int64_t more = ResidentBytes() - before;
-    std::cerr << "there are " << more / kMiB << " MiB more" << std::endl;
+    std::cerr << "there are " << more / kTrimMiB << " MiB more" << std::endl;
     std::_Exit(more >= least && more <= most ? 0 : 1);
   }
 };
@@ -122,7 +122,7 @@ TEST_F(FreedMemoryTest, IsKeptWhileThatIsAskedForAndThenGivenBackByAllArenas) {
     TakeAndFree(2 * kOfThread);  // more than it would keep
     End(before, kThreads * kOfThread, INT64_MAX);
   };
-  EXPECT_EXIT(keep(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(keep(), ::testing::ExitedWithCode(0), "");
   const auto end = [] {
     SetUpProcess();
     const int64_t before = ResidentBytes();
@@ -130,9 +130,9 @@ TEST_F(FreedMemoryTest, IsKeptWhileThatIsAskedForAndThenGivenBackByAllArenas) {
     first.reset();
     TakeAndFree();
     second.reset();
-    End(before, 0, 4 * kMiB);
+    End(before, 0, 4 * kTrimMiB);
   };
-  EXPECT_EXIT(end(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ std::shared_ptr<Model> NewModel(ModelSpec spec, std::shared_ptr<const Plan> plan
   return *std::move(model);
 }
 
-std::string Refusal(const ModelSpec& spec, int64_t batch_size = 0) {
+std::string RefusalOfSum(const ModelSpec& spec, int64_t batch_size = 0) {
   const Status status = NewServedModel(spec, {std::make_shared<SumPlan>(batch_size, 8)}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   return std::string(status.message());
@@ -294,36 +294,36 @@ TEST(PlannedWholeTest, AFailedRunIsReported) {
 TEST(PlannedWholeTest, RefusesASpecificationThatDoesNotFit) {
   ModelSpec unknown = SumSpec();
   unknown.inputs[0].name = "x";
-  EXPECT_EQ(Refusal(unknown), "input 'x' of model 'sum' is configured, but the model has 'a', 'b'");
+  EXPECT_EQ(RefusalOfSum(unknown), "input 'x' of model 'sum' is configured, but the model has 'a', 'b'");
 
   ModelSpec missing = SumSpec();
   missing.inputs.pop_back();
-  EXPECT_EQ(Refusal(missing), "input 'b' of model 'sum' is not configured");
+  EXPECT_EQ(RefusalOfSum(missing), "input 'b' of model 'sum' is not configured");
 
   ModelSpec twice = SumSpec();
   twice.outputs[1] = twice.outputs[0];
-  EXPECT_EQ(Refusal(twice), "output 'sum' of model 'sum' is configured twice");
+  EXPECT_EQ(RefusalOfSum(twice), "output 'sum' of model 'sum' is configured twice");
 
   ModelSpec dtype = SumSpec();
   dtype.outputs[0].dtype = DType::kInt64;
-  EXPECT_EQ(Refusal(dtype), "output 'sum' of model 'sum' is configured as INT64, but is FP32");
+  EXPECT_EQ(RefusalOfSum(dtype), "output 'sum' of model 'sum' is configured as INT64, but is FP32");
 
   ModelSpec dims = SumSpec();
   dims.inputs[0].dims = {3};
-  EXPECT_EQ(Refusal(dims),
+  EXPECT_EQ(RefusalOfSum(dims),
             "input 'a' of model 'sum' is configured with dims [3], but with max_batch_size 8 it has [2]");
 
   ModelSpec rank = SumSpec();
   rank.max_batch_size = 0;
-  EXPECT_THAT(Refusal(rank), HasSubstr("with dims [2], but with max_batch_size 0 it has [-1,2]"));
+  EXPECT_THAT(RefusalOfSum(rank), HasSubstr("with dims [2], but with max_batch_size 0 it has [-1,2]"));
 
   ModelSpec large = SumSpec();
   large.max_batch_size = 9;
-  EXPECT_THAT(Refusal(large), HasSubstr("planned for at most 8 rows: max_batch_size 9 is too large"));
+  EXPECT_THAT(RefusalOfSum(large), HasSubstr("planned for at most 8 rows: max_batch_size 9 is too large"));
 
   ModelSpec fixed = SumSpec(2);
   fixed.max_batch_size = 4;
-  EXPECT_THAT(Refusal(fixed, 2), HasSubstr("fixed at 2: max_batch_size must be 0, not 4"));
+  EXPECT_THAT(RefusalOfSum(fixed, 2), HasSubstr("fixed at 2: max_batch_size must be 0, not 4"));
 }
 
 TEST(DeriveSpecTest, AFreeBatchAllows64Rows) {

@@ -8,7 +8,7 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(DimsReshape, NeedsAsManyElementsAndOpenDimensions) {
   EXPECT_TRUE(DimsReshape({}, {1}));

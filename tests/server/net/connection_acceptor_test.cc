@@ -21,7 +21,7 @@ void Await(Condition condition) {
   while (!condition()) std::this_thread::yield();
 }
 
-class ConnectionAcceptorTest : public testing::Test {
+class ConnectionAcceptorTest : public ::testing::Test {
  protected:
   void Start(int most) {
     auto socket = Listen("127.0.0.1:0");

@@ -15,9 +15,9 @@
 namespace swizzle {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class UnixSocketTest : public testing::Test {
+class UnixSocketTest : public ::testing::Test {
  protected:
   FileDescriptor Connect() const {
     sockaddr_un name = {};
@@ -99,7 +99,7 @@ TEST_F(UnixSocketTest, ClientsHaveNamesByWhichTheyAreEnded) {
   const FileDescriptor second = Connect();
   const FileDescriptor accepted_second(two.get_future().get());
   const std::string name = UnixPeerOf(accepted_first.get()), other = UnixPeerOf(accepted_second.get());
-  EXPECT_THAT(name, testing::StartsWith("unix-abstract:swizzle-client-"));
+  EXPECT_THAT(name, ::testing::StartsWith("unix-abstract:swizzle-client-"));
   EXPECT_NE(name, other);
   EXPECT_EQ(UnixPeerOf(accepted_first.get()), name);
   EXPECT_TRUE(acceptor.Accepted(name).has_value());

@@ -11,9 +11,9 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 StatusOr<std::vector<int64_t>> Served(const std::vector<int64_t>& versions, const std::string& text) {
   inference::ModelVersionPolicy policy;
@@ -72,7 +72,7 @@ TEST(ModelDirectory, HasVersionsAndFiles) {
               HasSubstr(", but 'a.pt', 'b.plan', 'c', 'd' and 1 more; name"));
   directory.Write("m/5/x", "");
   std::filesystem::remove(model / "5/x");
-  EXPECT_THAT(std::string(ModelFile(place, 5, "").status().message()), testing::EndsWith("the version's directory"));
+  EXPECT_THAT(std::string(ModelFile(place, 5, "").status().message()), ::testing::EndsWith("the version's directory"));
 
   std::filesystem::create_symlink("gone.onnx", model / "5/model.onnx");
   EXPECT_EQ(std::string(ModelFile(place, 5, "").status().message()),

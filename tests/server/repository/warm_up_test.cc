@@ -16,8 +16,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Keeps what its sessions ran: of each batch the bytes of each item's first input.
 class ListeningModel final : public Model {
@@ -56,7 +56,7 @@ class ListeningModel final : public Model {
   const ModelSpec spec_;
 };
 
-class WarmUpTest : public testing::Test {
+class WarmUpTest : public ::testing::Test {
  protected:
   WarmUpTest() { SetInput({"X", DType::kFloat32, {2}}); }
 

@@ -14,22 +14,22 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::string Tensor(const std::vector<std::string>& texts) {
+std::string TextTensor(const std::vector<std::string>& texts) {
   std::string tensor;
   for (const std::string& text : texts) AppendElement(text, tensor);
   return tensor;
 }
 
 TEST(TextPartsTest, SingleTextsAndPairsAreApart) {
-  TextRequest request = {.texts = Tensor({"a", "b", "c", "d", "e", "f"}), .count = 4};
+  TextRequest request = {.texts = TextTensor({"a", "b", "c", "d", "e", "f"}), .count = 4};
   request.pairs = {true, false, true, false};
   EXPECT_THAT(GroupKinds(request), ElementsAre(1, 3, 0, 2));
-  EXPECT_EQ(request.texts, Tensor({"c", "f", "a", "b", "d", "e"}));
+  EXPECT_EQ(request.texts, TextTensor({"c", "f", "a", "b", "d", "e"}));
   EXPECT_THAT(request.pairs, ElementsAre(false, false, true, true));
   const std::vector<TextPart> parts = PartsOf(request, 8);
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(TensorOf(request, parts[0]), Tensor({"c", "f"}));
-  EXPECT_EQ(TensorOf(request, parts[1]), Tensor({"a", "b", "d", "e"}));
+  EXPECT_EQ(TensorOf(request, parts[0]), TextTensor({"c", "f"}));
+  EXPECT_EQ(TensorOf(request, parts[1]), TextTensor({"a", "b", "d", "e"}));
   EXPECT_FALSE(parts[0].pairs);
   EXPECT_TRUE(parts[1].pairs);
   EXPECT_EQ(parts[1].first, 2);
@@ -38,7 +38,7 @@ TEST(TextPartsTest, SingleTextsAndPairsAreApart) {
 
 TEST(TextPartsTest, RowsOfOneKindStayWhereTheyAre) {
   for (const bool pairs : {false, true}) {
-    TextRequest request = {.texts = pairs ? Tensor({"a", "b", "c", "d"}) : Tensor({"a", "b"}), .count = 2};
+    TextRequest request = {.texts = pairs ? TextTensor({"a", "b", "c", "d"}) : TextTensor({"a", "b"}), .count = 2};
     request.pairs = {pairs, pairs};
     const std::string before = request.texts;
     EXPECT_THAT(GroupKinds(request), IsEmpty());
@@ -56,10 +56,10 @@ TEST(TextPartsTest, EmptyTextsFillAPart) {
 }
 
 TEST(TextPartsTest, TheQueryCountsForEveryText) {
-  TextRequest request = {.texts = Tensor({"a", "b", "c"}), .count = 3, .query = std::string(kMostPartBytes, 'q')};
+  TextRequest request = {.texts = TextTensor({"a", "b", "c"}), .count = 3, .query = std::string(kMostPartBytes, 'q')};
   const std::vector<TextPart> parts = PartsOf(request, 8);
   ASSERT_EQ(parts.size(), 3u);
-  EXPECT_EQ(TensorOf(request, parts[1]), Tensor({*request.query, "b"}));
+  EXPECT_EQ(TensorOf(request, parts[1]), TextTensor({*request.query, "b"}));
 }
 
 TEST(TextPartsTest, SingleRowsComeAsFewBatchesHaveThem) {

@@ -15,7 +15,7 @@ namespace swizzle {
 namespace {
 
 // A server that asks for tokens, and a client of it.
-class AdmissionTest : public testing::Test {
+class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() {
     std::ofstream(folder_ / "tokens") << "infer token-to-infer-with\nmetadata token-to-ask-with-it\n";

@@ -13,8 +13,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 ModelSpec SpecOf(DType dtype, Shape dims, int64_t max_batch_size = 8) {
   ModelSpec spec;

@@ -50,7 +50,7 @@ TEST(WhyEndedTest, WhatHasNoLimitReachesNone) {
 }
 
 // gRPC's server, and one client of it that does only what a test makes it do.
-class ConnectionEndsTest : public testing::Test {
+class ConnectionEndsTest : public ::testing::Test {
  protected:
   void Start(const RpcLimits& limits) {
     const RpcLimits settled = Settle(limits, 1 << 30, 1024);

@@ -20,9 +20,8 @@
 namespace swizzle {
 namespace {
 
-using grpc::StatusCode;
 using inference::GRPCInferenceService;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Stub = GRPCInferenceService::Stub;
 
 // Has no memory, or something worse, for whatever it is asked.
@@ -52,7 +51,7 @@ class ThrowingRepository final : public ModelRepository {
   }
 };
 
-class ContainedRpcsTest : public testing::Test {
+class ContainedRpcsTest : public ::testing::Test {
  protected:
   ContainedRpcsTest() {
     service_.Serve(repository_);
@@ -96,7 +95,7 @@ class ContainedRpcsTest : public testing::Test {
 
 TEST_F(ContainedRpcsTest, SayWhereMemoryRanOut) {
   for (const grpc::Status& status : CallAll()) {
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr("there is not enough memory to "));
   }
 }
@@ -104,7 +103,7 @@ TEST_F(ContainedRpcsTest, SayWhereMemoryRanOut) {
 TEST_F(ContainedRpcsTest, KeepWhatElseIsThrownToTheServer) {
   repository_.out_of_memory = false;
   for (const grpc::Status& status : CallAll()) {
-    EXPECT_EQ(status.error_code(), StatusCode::INTERNAL) << status.error_message();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr("could not "));
   }
   EXPECT_TRUE(Call(&Stub::ServerLive).ok());
@@ -119,9 +118,9 @@ TEST(ToGrpcTest, SaysNothingWhereThereIsNoMemory) {
     const Status status(swizzle::StatusCode::kInternal, std::string(size_t{64} << 20, 'x'));
     LimitAddresses(size_t{1} << 20);
     const grpc::Status converted = ToGrpc(status);
-    std::_Exit(converted.error_code() == StatusCode::INTERNAL && converted.error_message().empty() ? 0 : 1);
+    std::_Exit(converted.error_code() == grpc::StatusCode::INTERNAL && converted.error_message().empty() ? 0 : 1);
   };
-  EXPECT_EXIT(convert(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(convert(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

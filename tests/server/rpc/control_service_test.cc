@@ -16,11 +16,10 @@
 namespace swizzle {
 namespace {
 
-using grpc::StatusCode;
 using inference::GRPCInferenceService;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Stub = GRPCInferenceService::Stub;
 
 class ControlServiceTest : public ServedModels {
@@ -68,13 +67,13 @@ class ControlServiceTest : public ServedModels {
 TEST_F(ControlServiceTest, LoadsAndUnloads) {
   directory_.Write("m/config.pbtxt", IdentityConfig());
   ServeWithControl();
-  EXPECT_EQ(Infer(InferRequest("m")).error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Infer(InferRequest("m")).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Health("m"), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   ASSERT_TRUE(Load("m").ok());
   EXPECT_TRUE(Infer(InferRequest("m")).ok());
   EXPECT_EQ(Health("m"), grpc::health::v1::HealthCheckResponse::SERVING);
   ASSERT_TRUE(Unload("m").ok());
-  EXPECT_EQ(Infer(InferRequest("m")).error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Infer(InferRequest("m")).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Health("m"), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   EXPECT_TRUE(ServerReady()) << "nobody waits for it";
 }
@@ -82,17 +81,17 @@ TEST_F(ControlServiceTest, LoadsAndUnloads) {
 TEST_F(ControlServiceTest, SaysWhatFailed) {
   directory_.Write("m/1/model.swz", "no model");
   ServeWithControl();
-  EXPECT_EQ(Load("nobody").error_code(), StatusCode::NOT_FOUND);
-  EXPECT_EQ(Unload("nobody").error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Load("nobody").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Unload("nobody").error_code(), grpc::StatusCode::NOT_FOUND);
   const grpc::Status status = Load("m");
-  EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_THAT(status.error_message(),
               AllOf(HasSubstr("model 'm' failed to load: "), Not(HasSubstr(directory_.path().string()))));
-  EXPECT_EQ(Load("").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Load("").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   inference::RepositoryModelLoadRequest elsewhere;
   elsewhere.set_model_name("m");
   elsewhere.set_repository_name("other");
-  EXPECT_EQ(Load(elsewhere).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Load(elsewhere).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(ControlServiceTest, TakesTheNameWhereKServePutsIt) {
@@ -114,10 +113,10 @@ TEST_F(ControlServiceTest, OverridesAreRefusedUnlessAllowed) {
   directory_.Write("m/config.pbtxt", IdentityConfig());
   ServeWithControl();
   const grpc::Status refused = LoadWith("config", "{}");
-  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(refused.error_message(), HasSubstr("--allow-load-overrides"));
-  EXPECT_EQ(LoadWith("file:1/model.onnx", "x").error_code(), StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(LoadWith("colour", "red").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(LoadWith("file:1/model.onnx", "x").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(LoadWith("colour", "red").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(ControlServiceTest, AConfigurationIsTakenWhereItMayBe) {
@@ -130,14 +129,14 @@ TEST_F(ControlServiceTest, AConfigurationIsTakenWhereItMayBe) {
       "output": [{"name": "Y", "data_type": "TYPE_FP32", "dims": ["4"]}]})";
   ASSERT_TRUE(LoadWith("config", kConfig).ok());
   EXPECT_TRUE(Infer(InferRequest("m", 2)).ok());
-  EXPECT_EQ(Infer(InferRequest("m", 3)).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Infer(InferRequest("m", 3)).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   for (const char* bad : {"", "{", "[]", "{\"flying\": true}", "{\"max_batch_size\": -1}", "{\"name\": \"other\"}"}) {
-    EXPECT_EQ(LoadWith("config", bad).error_code(), StatusCode::INVALID_ARGUMENT) << bad;
+    EXPECT_EQ(LoadWith("config", bad).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << bad;
   }
   std::string deep;
   for (int i = 0; i < 10000; ++i) deep += "{\"input\":[";
-  EXPECT_EQ(LoadWith("config", deep).error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(LoadWith("config", std::string(2 << 20, ' ')).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(LoadWith("config", deep).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(LoadWith("config", std::string(2 << 20, ' ')).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(Infer(InferRequest("m", 2)).ok()) << "as it was";
 }
 
@@ -166,12 +165,12 @@ TEST_F(ControlServiceTest, FilesStandForTheModelsFolder) {
   inference::ModelMetadataResponse metadata;
   asked.set_name("m");
   ASSERT_TRUE(Order(&Stub::ModelMetadata, asked, metadata).ok());
-  EXPECT_THAT(metadata.versions(), testing::ElementsAre("2", "5"));
+  EXPECT_THAT(metadata.versions(), ::testing::ElementsAre("2", "5"));
   ASSERT_TRUE(Load(Bringing("other", {"1/model"})).ok()) << "of which there is no folder";
   EXPECT_TRUE(Infer(InferRequest("other", 2)).ok());
   ASSERT_TRUE(Load("m").ok());
   ASSERT_TRUE(Order(&Stub::ModelMetadata, asked, metadata).ok());
-  EXPECT_THAT(metadata.versions(), testing::ElementsAre("1")) << "of the folder";
+  EXPECT_THAT(metadata.versions(), ::testing::ElementsAre("1")) << "of the folder";
   EXPECT_THAT(Load("other").error_message(), HasSubstr("there is no model 'other'"));
   EXPECT_TRUE(Infer(InferRequest("other", 2)).ok()) << "the old one goes on";
 }
@@ -187,12 +186,12 @@ TEST_F(ControlServiceTest, FilesLieInAFolderThatGoes) {
   inference::RepositoryModelLoadRequest broken = Bringing("m", {"1/model.onnx"});
   (*broken.mutable_parameters())["config"].set_string_param("{}");
   const grpc::Status refused = Load(broken);
-  EXPECT_EQ(refused.error_code(), StatusCode::INTERNAL);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_THAT(refused.error_message(), Not(HasSubstr(temporary.path().string())));
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
   setenv("TMPDIR", (temporary.path() / "nowhere").c_str(), 1);
   const grpc::Status nowhere = Load(Bringing("m", {"1/model"}));
-  EXPECT_EQ(nowhere.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(nowhere.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(nowhere.error_message(), AllOf(HasSubstr("$TMPDIR"), Not(HasSubstr("nowhere"))));
   EXPECT_TRUE(Infer(InferRequest("m", 2)).ok()) << "as it was";
   unsetenv("TMPDIR");
@@ -205,10 +204,10 @@ TEST_F(ControlServiceTest, FilesStayWithinTheirFolder) {
   for (const char* path :
        {"", "/", "/etc/x", "..", "../x", "1/../../x", "1/./x", "1//x", "1/x/", "1/2/3/4/5", "1/\n"}) {
     const grpc::Status refused = Load(Bringing("m", {path}));
-    EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT) << path;
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << path;
   }
-  EXPECT_EQ(Load(Bringing("m", {std::string(300, 'x')})).error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(Load(Bringing("../m", {"1/model"})).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Load(Bringing("m", {std::string(300, 'x')})).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Load(Bringing("../m", {"1/model"})).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_FALSE(Load(Bringing("m", {"1", "1/model"})).ok()) << "a file that is a folder, too";
   inference::RepositoryModelLoadRequest alone = Bringing("m", {"1/model"});
   alone.mutable_parameters()->erase("config");
@@ -226,7 +225,7 @@ TEST_F(ControlServiceTest, TellsOfModelsAndInfersNothing) {
   EXPECT_EQ(OneLineOf(index.models(0)), "name: \"m\" state: \"UNAVAILABLE\" reason: \"not loaded\"");
   ASSERT_TRUE(Load("m").ok());
   inference::ModelInferResponse response;
-  EXPECT_EQ(Order(&Stub::ModelInfer, InferRequest("m"), response).error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Order(&Stub::ModelInfer, InferRequest("m"), response).error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(ControlServiceTest, NeedsExplicitControl) {
@@ -236,7 +235,7 @@ TEST_F(ControlServiceTest, NeedsExplicitControl) {
   Serve(options);
   control_ = GRPCInferenceService::NewStub(
       grpc::CreateChannel(Concat("127.0.0.1:", server_->control_port()), grpc::InsecureChannelCredentials()));
-  EXPECT_EQ(Load("m").error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Load("m").error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(Unload("m").error_message(), HasSubstr("--model-control=explicit"));
   EXPECT_TRUE(Infer(InferRequest("m")).ok());
 }
@@ -247,7 +246,7 @@ TEST_F(ControlServiceTest, OrdersEndWhereTheServerDoes) {
   server_->AnnounceShutdown();
   ASSERT_TRUE(Load("m").ok()) << "it goes on, until it drains";
   server_->Drain();
-  EXPECT_EQ(Load("m").error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Load("m").error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace swizzle {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(CancelledCalls, NamesWhoCancelsTooManyInASecond) {
   FakeClock clock;
@@ -47,7 +47,7 @@ TEST(GreedyPeer, CountsTheStreamsThatAreOpen) {
   }
 }
 
-class SlowSendersTest : public testing::Test {
+class SlowSendersTest : public ::testing::Test {
  protected:
   std::string Look(int started, int succeeded, int failed, int received, int sent = 0) {
     return slow_.Look(7, Concat(R"({"socket":{"data":{"streamsStarted":")", started, R"(","streamsSucceeded":")",
@@ -193,7 +193,7 @@ TEST_F(GreedyConnectionsTest, OpenStreamsAreFoundWithTheirPeer) {
   BatcherOf("m").HoldUntilQueued(100);
   InferCallInFlight first(*stub_, InferRequest("m")), second(*stub_, InferRequest("m"));
   Await([&] { return BatcherOf("m").queued() == 2; });
-  EXPECT_THAT(OpenStreams(1).FindGreedy(), ElementsAre(testing::StartsWith("ipv4:127.0.0.1:")));
+  EXPECT_THAT(OpenStreams(1).FindGreedy(), ElementsAre(::testing::StartsWith("ipv4:127.0.0.1:")));
   EXPECT_THAT(OpenStreams(2).FindGreedy(), IsEmpty());
   BatcherOf("m").HoldUntilQueued(0);
 }

@@ -11,7 +11,7 @@ using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-class HealthTest : public testing::Test {
+class HealthTest : public ::testing::Test {
  protected:
   HealthTest() {
     grpc::ServerBuilder builder;

@@ -13,7 +13,7 @@ class Recorded final : public InferStreams::Stream {
   Status status;
 };
 
-class InferStreamsTest : public testing::Test {
+class InferStreamsTest : public ::testing::Test {
  protected:
   InferStreamsTest() {
     limits_.connection_age = absl::Minutes(30);

@@ -9,10 +9,9 @@
 namespace swizzle {
 namespace {
 
-using grpc::StatusCode;
 using inference::GRPCInferenceService;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Stub = GRPCInferenceService::Stub;
 
 class InferenceServiceTest : public ServedModels {
@@ -56,13 +55,13 @@ TEST_F(InferenceServiceTest, ModelReadyTellsUnknownFromReady) {
   request.set_version("5");
   EXPECT_TRUE(Call(&Stub::ModelReady, request, response).ok());
   request.set_version("6");
-  EXPECT_EQ(Call(&Stub::ModelReady, request, response).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Call(&Stub::ModelReady, request, response).error_code(), grpc::StatusCode::NOT_FOUND);
   request.set_version("five");
-  EXPECT_EQ(Call(&Stub::ModelReady, request, response).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Call(&Stub::ModelReady, request, response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   request.set_name("nobody");
   request.clear_version();
   const grpc::Status status = Call(&Stub::ModelReady, request, response);
-  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "there is no model 'nobody'");
 }
 
@@ -76,7 +75,7 @@ TEST_F(InferenceServiceTest, TheIndexListsModels) {
   EXPECT_EQ(index.models(0).state(), "READY");
   EXPECT_EQ(index.models(0).reason(), "");
   request.set_repository_name("other");
-  EXPECT_EQ(Call(&Stub::RepositoryIndex, request, index).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Call(&Stub::RepositoryIndex, request, index).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(InferenceServiceTest, ModelMetadataHasTheBatchDimensionWhereThereIsOne) {
@@ -94,7 +93,7 @@ TEST_F(InferenceServiceTest, ModelMetadataHasTheBatchDimensionWhereThereIsOne) {
   ASSERT_TRUE(Call(&Stub::ModelMetadata, request, metadata).ok());
   EXPECT_THAT(metadata.inputs(0).shape(), ElementsAre(1, 4));
   request.set_name("nobody");
-  EXPECT_EQ(Call(&Stub::ModelMetadata, request, metadata).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Call(&Stub::ModelMetadata, request, metadata).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(InferenceServiceTest, ModelConfigIsWhatServes) {
@@ -153,19 +152,19 @@ TEST_F(InferenceServiceTest, WhatTheCallerGotWrongIsNamedAndCounted) {
   inference::ModelInferRequest request = InferRequest("echo");
   request.mutable_raw_input_contents(0)->append("more");
   const grpc::Status status = Infer(request);
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "input 'X' of model 'echo' has 20 bytes; FP32 [1,4] needs 16");
   EXPECT_TRUE(MetricsHave("swizzle_requests_total{code=\"INVALID_ARGUMENT\",model=\"echo\",version=\"5\"} 1"));
   EXPECT_TRUE(Infer(InferRequest("echo")).ok()) << "and the server goes on";
 }
 
 TEST_F(InferenceServiceTest, UnknownModelsAreNotFound) {
-  EXPECT_EQ(Infer(InferRequest("nobody")).error_code(), StatusCode::NOT_FOUND);
-  EXPECT_EQ(Infer(InferRequest("or\nso")).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Infer(InferRequest("nobody")).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Infer(InferRequest("or\nso")).error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_TRUE(MetricsHave("swizzle_requests_total{code=\"NOT_FOUND\",model=\"(unknown)\",version=\"0\"} 2"));
   inference::ModelInferRequest request = InferRequest("echo");
   request.set_model_version("4");
-  EXPECT_EQ(Infer(request).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Infer(request).error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_TRUE(MetricsHave("swizzle_requests_total{code=\"NOT_FOUND\",model=\"echo\",version=\"5\"} 1"));
 }
 
@@ -197,7 +196,7 @@ TEST_F(InferenceServiceTest, StatisticsOfNoModelAreOfAll) {
   EXPECT_EQ(response.model_stats_size(), 4);
   inference::ModelStatisticsRequest unknown;
   unknown.set_name("nobody");
-  EXPECT_EQ(Call(&Stub::ModelStatistics, unknown, response).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(Call(&Stub::ModelStatistics, unknown, response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(InferenceServiceTest, AFullQueueRefuses) {
@@ -206,7 +205,7 @@ TEST_F(InferenceServiceTest, AFullQueueRefuses) {
     InferCallInFlight first(*stub_, InferRequest("narrow")), second(*stub_, InferRequest("narrow"));
     Await([&] { return BatcherOf("narrow").queued() == 2; });
     const grpc::Status status = Infer(InferRequest("narrow"));
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_THAT(status.error_message(), HasSubstr("queue of model 'narrow' is full"));
     BatcherOf("narrow").HoldUntilQueued(0);
     EXPECT_TRUE(first.Finish().ok());
@@ -219,7 +218,7 @@ TEST_F(InferenceServiceTest, TheTimeoutParameterEndsAQueuedRequest) {
   BatcherOf("narrow").HoldUntilQueued(100);
   inference::ModelInferRequest request = InferRequest("narrow");
   (*request.mutable_parameters())["timeout"].set_int64_param(1000);
-  EXPECT_EQ(Infer(request).error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Infer(request).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(BatcherOf("narrow").queued(), 0);
   EXPECT_TRUE(MetricsHave("swizzle_requests_total{code=\"DEADLINE_EXCEEDED\",model=\"narrow\",version=\"1\"} 1"));
 }
@@ -229,7 +228,8 @@ TEST_F(InferenceServiceTest, ACallsDeadlineTakesItOutOfTheQueue) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(20));
   inference::ModelInferResponse response;
-  EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("narrow"), &response).error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("narrow"), &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
   Await([&] { return BatcherOf("narrow").queued() == 0; });
 }
 
@@ -238,7 +238,7 @@ TEST_F(InferenceServiceTest, ACancelledCallLeavesTheQueue) {
   InferCallInFlight call(*stub_, InferRequest("narrow"));
   Await([&] { return BatcherOf("narrow").queued() == 1; });
   call.Cancel();
-  EXPECT_EQ(call.Finish().error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
   Await([&] { return BatcherOf("narrow").queued() == 0; });
   Await([&] { return MetricsHave("swizzle_requests_total{code=\"CANCELLED\",model=\"narrow\",version=\"1\"} 1"); });
   BatcherOf("narrow").HoldUntilQueued(0);
@@ -283,12 +283,12 @@ TEST_F(InferenceServiceTest, ClientsLoadNoModels) {
   inference::RepositoryModelLoadRequest load;
   load.set_model_name("echo");
   inference::RepositoryModelLoadResponse loaded;
-  EXPECT_EQ(Call(&Stub::RepositoryModelLoad, load, loaded).error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Call(&Stub::RepositoryModelLoad, load, loaded).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   inference::RepositoryModelUnloadRequest unload;
   unload.set_model_name("echo");
   inference::RepositoryModelUnloadResponse unloaded;
   const grpc::Status status = Call(&Stub::RepositoryModelUnload, unload, unloaded);
-  EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(status.error_message(),
             "models are loaded and unloaded at an address for operators (--control-address, --http-control-address)");
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
@@ -318,7 +318,7 @@ TEST(RefuseInferences, LetsWhatIsQueuedFinish) {
   service.RefuseInferences();
   InferCallInFlight late(*stub, InferRequest("m"));
   const grpc::Status refused = late.Finish();
-  EXPECT_EQ(refused.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(refused.error_message(), "the server is shutting down");
   EXPECT_THAT((*metrics)->Text(),
               HasSubstr("swizzle_rejected_requests_total{model=\"m\",reason=\"draining\",version=\"1\"} 1"));
@@ -388,7 +388,7 @@ TEST(InferenceServiceWithoutModels, AnswersUnavailableWhileLoading) {
   grpc::ClientContext context;
   inference::ModelInferResponse response;
   const grpc::Status status = stub->ModelInfer(&context, InferRequest("m"), &response);
-  EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(status.error_message(), "the server is loading its models");
   server->Shutdown();
 }

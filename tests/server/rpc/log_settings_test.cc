@@ -10,8 +10,8 @@
 namespace swizzle {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Stub = inference::GRPCInferenceService::Stub;
 
 class LogSettingsTest : public ServedModels {

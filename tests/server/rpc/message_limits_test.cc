@@ -10,8 +10,7 @@
 namespace swizzle {
 namespace {
 
-using grpc::StatusCode;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -91,13 +90,13 @@ TEST_F(MessageLimitsTest, CompressedQuestionsAreAnswered) {
   request.set_name("echo");
   request.set_version(std::string(64, '0') + "1");  // long enough to be compressed; no version
   inference::ModelReadyResponse response;
-  EXPECT_EQ(stub_->ModelReady(&context, request, &response).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stub_->ModelReady(&context, request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   grpc::ClientContext check;
   check.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   grpc::health::v1::HealthCheckRequest service;
   service.set_service(std::string(100, 'x'));
   grpc::health::v1::HealthCheckResponse health;
-  EXPECT_EQ(health_->Check(&check, service, &health).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(health_->Check(&check, service, &health).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 // The limit of the model ends the reading of a message that its server's limit would let pass.
@@ -108,7 +107,7 @@ TEST_F(MessageLimitsTest, AGzipBombIsRefusedAtTheModelsLimit) {
   inference::ModelInferResponse response;
   const PeakMemory peak;
   const grpc::Status status = InferCompressed(request, GRPC_COMPRESS_GZIP, response);
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("the most that inputs of model 'echo' can be at its largest batch"));
   EXPECT_LT(peak.bytes(), 80 * kMiB) << "the client's own copy, and little more";
   EXPECT_TRUE(Infer(InferRequest("echo")).ok());
@@ -122,7 +121,7 @@ TEST_F(MessageLimitsTest, AGzipBombIsRefusedAtTheServersLimit) {
   request.mutable_raw_input_contents(0)->assign(64 * kMiB, '\0');
   inference::ModelInferResponse response;
   const grpc::Status status = InferCompressed(request, GRPC_COMPRESS_GZIP, response);
-  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("more than 4194304 bytes"));
 }
 
@@ -130,7 +129,7 @@ TEST_F(MessageLimitsTest, WhatSaysThatItIsCompressedAndIsNotIsRefused) {
   Serve();
   inference::ModelInferRequest request = InferRequest("echo");
   std::string bytes = request.SerializeAsString();
-  EXPECT_EQ(SendInfer(bytes.substr(0, bytes.size() / 2)).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(SendInfer(bytes.substr(0, bytes.size() / 2)).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 // Two bytes on the wire are a tensor of two hundred when parsed.
@@ -144,8 +143,8 @@ TEST_F(MessageLimitsTest, MessagesThatGrowWhenParsedAreRefused) {
       std::string bytes = named.SerializeAsString();
       for (int i = 0; i < 8 * kMiB; ++i) bytes += field + '\0';
       const grpc::Status status = SendInfer(bytes);
-      EXPECT_EQ(status.error_code(),
-                model == std::string("echo") ? StatusCode::INVALID_ARGUMENT : StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_EQ(status.error_code(), model == std::string("echo") ? grpc::StatusCode::INVALID_ARGUMENT
+                                                                  : grpc::StatusCode::RESOURCE_EXHAUSTED);
       EXPECT_THAT(status.error_message(), HasSubstr("bytes"));
     }
   }
@@ -160,10 +159,10 @@ TEST_F(MessageLimitsTest, BytesThatAreNoMessageAreInvalid) {
                                    std::string("\x0b"), std::string("\0\0", 2), std::string("\x2a\x05\x0a")}) {
     for (const char* method : {"ModelInfer", "ModelReady", "ModelMetadata", "ModelConfig", "ServerLive"}) {
       const grpc::Status status = SendBytes(service + method, bytes);
-      EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << method;
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
       EXPECT_THAT(status.error_message(), HasSubstr(std::string("cannot be parsed as a ") + method + "Request"));
     }
-    EXPECT_EQ(SendBytes("/grpc.health.v1.Health/Check", bytes).error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(SendBytes("/grpc.health.v1.Health/Check", bytes).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_TRUE(MetricsHave("swizzle_refused_calls_total{reason=\"malformed\"} 5"));
 }
@@ -181,7 +180,7 @@ TEST_F(MessageLimitsTest, RequestsBeyondTheBytesInFlightAreRefused) {
     InferCallInFlight first(*stub_, request), second(*stub_, request);
     Await([&] { return BatcherOf("large").queued() == 2; });
     const grpc::Status status = Infer(request);
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_THAT(status.error_message(), HasSubstr("model 'large' has requests and responses of"));
     EXPECT_TRUE(Infer(InferRequest("echo")).ok()) << "small ones go on";
     BatcherOf("large").HoldUntilQueued(0);
@@ -206,7 +205,7 @@ TEST_F(MessageLimitsTest, AConnectionLeavesRoomForOthers) {
   InferCallInFlight first(*stub_, request);
   Await([&] { return BatcherOf("large").queued() == 1; });
   const grpc::Status status = Infer(request);
-  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("the connection has requests and responses of"));
   InferCallInFlight second(*other, request);
   Await([&] { return BatcherOf("large").queued() == 2; });
@@ -224,7 +223,7 @@ TEST_F(MessageLimitsTest, ResponsesThatCannotBeSentAreRefusedBeforeTheyAreComput
   request.mutable_raw_input_contents(0)->resize(32 * kMiB);
   BatcherOf("large").HoldUntilQueued(100);  // nothing is queued
   const grpc::Status status = Infer(request);
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(
       status.error_message(),
       "the response of model 'large' to 2 rows has 33554432 bytes, and the server sends at most 20971520; ask for "
@@ -250,7 +249,7 @@ TEST_F(MessageLimitsTest, DeadlinesAreCapped) {
   options.rpc.max_deadline = absl::Milliseconds(20);
   Serve(options);
   BatcherOf("echo").HoldUntilQueued(100);
-  EXPECT_EQ(Infer(InferRequest("echo")).error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Infer(InferRequest("echo")).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
 TEST_F(MessageLimitsTest, MoreMetadataThanAllowedIsRefused) {
@@ -258,7 +257,8 @@ TEST_F(MessageLimitsTest, MoreMetadataThanAllowedIsRefused) {
   grpc::ClientContext context;
   context.AddMetadata("x-large", std::string(20 << 10, 'x'));
   inference::ModelInferResponse response;
-  EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("echo"), &response).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(stub_->ModelInfer(&context, InferRequest("echo"), &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"started\"} 1"));
   // gRPC 1.83 counts it among those that failed, 1.51 does not.
   EXPECT_TRUE(MetricsHave("swizzle_grpc_calls_total{state=\"failed\"} 0") ||

@@ -11,7 +11,7 @@ namespace swizzle {
 namespace {
 
 using inference::ModelInferRequest;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const Instant kNow = Instant() + absl::Seconds(1'000'000);
 

@@ -10,7 +10,7 @@ namespace swizzle {
 namespace {
 
 using inference::ModelInferRequest;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // X is [4] to the model, and [2,2] in requests; N [2] is [-1,1] there, of as many numbers as one may want.
 ModelSpec ReshapedSpec() {

@@ -104,7 +104,7 @@ TEST_F(SampledCallsTest, ABatchIsOneSpanLinkedToItsRequests) {
   std::vector<std::string> linked, requests;
   for (const auto& link : batches[0].links()) linked.push_back(link.span_id());
   for (const Span& request : Named(spans, kRequest)) requests.push_back(request.span_id());
-  EXPECT_THAT(linked, testing::UnorderedElementsAreArray(requests));
+  EXPECT_THAT(linked, ::testing::UnorderedElementsAreArray(requests));
   EXPECT_EQ(requests.size(), 3u);
   for (const Span& compute : Named(spans, "compute")) {
     ASSERT_EQ(compute.links_size(), 1);
@@ -226,7 +226,7 @@ TEST_F(TraceSettingTest, WhatIsRefusedIsNamedAndChangesNothing) {
     Set(name, value);
     const grpc::Status status = Change();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name << " " << value;
-    EXPECT_THAT(status.error_message(), testing::HasSubstr(name));
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr(name));
   };
   refused("trace_level", "TENSORS");
   refused("trace_rate", "-1");

@@ -10,10 +10,9 @@
 namespace swizzle {
 namespace {
 
-using grpc::StatusCode;
 using inference::ModelInferRequest;
 using inference::ModelStreamInferResponse;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class StreamInferTest : public ServedModels {
  protected:
@@ -129,7 +128,7 @@ TEST_F(StreamInferTest, AnErrorEndsTheStreamOfWhoAsksForIt) {
   EXPECT_EQ(stream.Next(), "1");
   EXPECT_EQ(stream.Next(), "end");
   const grpc::Status status = stream.Finish();
-  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "there is no model 'nobody'");
 }
 
@@ -160,7 +159,7 @@ TEST_F(StreamInferTest, WhatIsNoMessageEndsTheStreamAfterTheAnswersBefore) {
   grpc::Status status;
   call->Finish(&status, &queue);
   next();
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("cannot be parsed as a ModelInferRequest"));
   EXPECT_TRUE(MetricsHave("swizzle_refused_calls_total{reason=\"malformed\"} 1"));
 }
@@ -221,7 +220,7 @@ TEST_F(StreamInferTest, CancellingTheStreamCancelsWhatIsQueued) {
   Await([&] { return BatcherOf("echo").queued() == 3; });
   stream.context().TryCancel();
   Await([&] { return BatcherOf("echo").queued() == 0; });
-  EXPECT_EQ(stream.Finish().error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
   Await([&] { return MetricsHave("swizzle_requests_total{code=\"CANCELLED\",model=\"echo\",version=\"1\"} 3"); });
   Await([&] { return MetricsHave("swizzle_inflight_bytes 0"); });
 }
@@ -235,7 +234,7 @@ TEST_F(StreamInferTest, TheDeadlineOfTheStreamIsItsRequests) {
   const auto stream = stub_->ModelStreamInfer(&context);
   stream->Write(InferRequest("echo"));
   Await([&] { return BatcherOf("echo").queued() == 1 || std::chrono::system_clock::now() > deadline; });
-  EXPECT_EQ(stream->Finish().error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   Await([&] { return BatcherOf("echo").queued() == 0; });
 }
 
@@ -255,7 +254,7 @@ TEST_F(StreamInferTest, AShutdownAnswersWhatWasReadAndEndsStreams) {
   EXPECT_EQ(busy.Next(), "end");
   for (Stream* const stream : {&busy, &idle}) {
     const grpc::Status status = stream->Finish();
-    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(status.error_message(), "the server is shutting down");
   }
   drain.join();
@@ -271,7 +270,7 @@ TEST_F(StreamInferTest, StreamsEndInOrderBeforeTheirConnectionDoes) {
   EXPECT_EQ(stream.Next(), "answered");
   EXPECT_EQ(stream.Next(), "end");
   const grpc::Status status = stream.Finish();
-  EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(status.error_message(), "the connection is as old as it may be; open another stream");
 }
 

@@ -12,8 +12,8 @@ namespace swizzle {
 namespace {
 
 using inference::ModelInferRequest;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const Instant kNow = Instant() + absl::Seconds(1'000'000);
 

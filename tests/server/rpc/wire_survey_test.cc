@@ -10,7 +10,7 @@ namespace swizzle {
 namespace {
 
 using inference::ModelInferRequest;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -52,7 +52,7 @@ TEST(WireSurvey, FindsTheModelWhereverItsNameStands) {
                     },
                     survey)
                     .ok());
-    EXPECT_THAT(asked, testing::ElementsAre(bytes == inputs ? "" : "m"));
+    EXPECT_THAT(asked, ::testing::ElementsAre(bytes == inputs ? "" : "m"));
     EXPECT_EQ(survey.bytes, static_cast<int64_t>(bytes.size()));
   }
 }
@@ -138,7 +138,7 @@ TEST(WireSurvey, CoversNumbersOfEveryWireType) {
   for (const auto& [wire_type, bytes] : {std::pair{0, 1}, {1, 8}, {5, 4}}) {
     for (int number = 1; number <= 9; ++number) {
       const std::string field = static_cast<char>(number << 3 | wire_type) + std::string(bytes, '\1');
-      const std::string what = testing::PrintToString(std::pair(number, wire_type));
+      const std::string what = ::testing::PrintToString(std::pair(number, wire_type));
       ExpectCovered("contents " + what, Delimited(0x2a, Delimited(0x2a, Repeat(field, kTimes))));
       ExpectCovered("input " + what, Delimited(0x2a, Repeat(field, kTimes)));
       ExpectCovered("parameter " + what, Delimited(0x22, Delimited(0x12, Repeat(field, kTimes))));

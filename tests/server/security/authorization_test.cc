@@ -14,7 +14,7 @@ constexpr AccessRule kLoad = {"/load", AccessClass::kControl, true};
 constexpr AccessRule kInfer = {"/infer", AccessClass::kInfer};
 constexpr AccessRule kProbe = {"/probe", AccessClass::kProbe};
 
-class AuthorizationTest : public testing::Test {
+class AuthorizationTest : public ::testing::Test {
  protected:
   void Write(const std::string& text) const { std::ofstream(folder_ / "tokens") << text; }
   std::unique_ptr<Authorization> Load(const std::string& text) const {

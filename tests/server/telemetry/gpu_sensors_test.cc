@@ -10,9 +10,9 @@
 namespace swizzle {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(GpuSensorsTest, ReadsWhatEachGpuTells) {
   const auto sensors = OpenGpuSensors(FAKE_NVML);

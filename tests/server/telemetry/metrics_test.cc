@@ -290,7 +290,7 @@ TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
   Load();
   metrics_->RecordLoadFailure("other");
   metrics_->ShowGpuMemory([] { return std::vector<GpuMemory>{{"cuda:0", {.used = 3, .total = 10}}}; });
-  const std::string file = testing::TempDir() + "/exposition.txt";
+  const std::string file = ::testing::TempDir() + "/exposition.txt";
   std::ofstream(file) << metrics_->Text();
   const std::string report = file + ".report";
   EXPECT_EQ(std::system(Concat("promtool check metrics <", file, " >", report, " 2>&1").c_str()), 0)

@@ -12,7 +12,7 @@ namespace swizzle {
 namespace {
 
 using opentelemetry::proto::trace::v1::Span;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::string Text(std::span<const uint8_t> id) { return {id.begin(), id.end()}; }
 
@@ -25,7 +25,7 @@ std::map<std::string, std::string> AttributesOf(const Span& span) {
   return all;
 }
 
-class OtlpSpansTest : public testing::Test {
+class OtlpSpansTest : public ::testing::Test {
  protected:
   OtlpSpansTest() {
     request_->traced = true;

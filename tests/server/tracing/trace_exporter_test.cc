@@ -139,7 +139,7 @@ TEST(TraceExporterTest, AnAnswerBeyondTheBoundIsNotRead) {
 }
 
 // It answers only once the test ends.
-class SilentCollectorTest : public testing::Test {
+class SilentCollectorTest : public ::testing::Test {
  protected:
   ~SilentCollectorTest() override { end_.set_value(); }
 

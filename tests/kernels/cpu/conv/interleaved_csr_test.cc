@@ -13,7 +13,7 @@
 namespace swizzle::cpu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 CsrMatrix Draw(int64_t rows, int64_t cols, double density) {
   std::mt19937 random(3);

@@ -58,7 +58,7 @@ Reads ReadsOf(const Problem& problem, const DenseMatrix& weight, int64_t channel
   return weight.values[channel * weight.cols + kChannel * window.taps() + tap] == 0 ? Reads::kZero : Reads::kWeight;
 }
 
-class NotANumberTest : public testing::Test {
+class NotANumberTest : public ::testing::Test {
  protected:
   TestMemory LaidOut(const Extent& extent, Storage storage, bool has_nan) {
     std::vector<float> elements(extent.positions() * extent.channels, 0.5f);

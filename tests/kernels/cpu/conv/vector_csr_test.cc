@@ -12,7 +12,7 @@
 namespace swizzle::cpu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // Groups of `vector` rows are nonzero in the same columns; the rows are then shuffled if so wanted.
 CsrMatrix Draw(int64_t rows, int64_t cols, double density, int64_t vector, bool shuffled = false) {

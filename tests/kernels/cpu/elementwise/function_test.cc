@@ -54,7 +54,7 @@ std::vector<float> Results(const Kernel& kernel, FunctionKind kind, const std::v
   return results;
 }
 
-class FunctionAccuracyTest : public testing::TestWithParam<FunctionKind> {};
+class FunctionAccuracyTest : public ::testing::TestWithParam<FunctionKind> {};
 
 TEST_P(FunctionAccuracyTest, IsNearTheExactFunction) {
   const auto backend = NewCpuBackend();
@@ -108,8 +108,8 @@ TEST(GeluTest, KeepsWhatIsNoNumberAndEndsAtZero) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FunctionAccuracyTest,
-                         testing::Values(FunctionKind::kSigmoid, FunctionKind::kSilu, FunctionKind::kTanh,
-                                         FunctionKind::kGelu, FunctionKind::kGeluTanh),
+                         ::testing::Values(FunctionKind::kSigmoid, FunctionKind::kSilu, FunctionKind::kTanh,
+                                           FunctionKind::kGelu, FunctionKind::kGeluTanh),
                          [](const auto& kind) { return std::string(FunctionKindName(kind.param)); });
 
 }  // namespace

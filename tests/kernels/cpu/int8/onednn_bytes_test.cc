@@ -30,7 +30,7 @@ Weight WeightWith(int64_t kept) {
   return weight;
 }
 
-class OnednnBytesTest : public testing::Test {
+class OnednnBytesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if ((DetectFeatures() & kVnni) == 0) GTEST_SKIP() << "not on this processor";

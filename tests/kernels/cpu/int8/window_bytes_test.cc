@@ -119,8 +119,8 @@ TEST(WindowBytesTest, DepthwiseTargetsAgreeToTheBit) {
   std::mt19937 random(5);
   for (const Plane& plane : kPlanes) {
     for (const int threads : {1, 2}) {
-      SCOPED_TRACE(testing::Message() << plane.channels << "x" << plane.size << ", window " << plane.kernel
-                                      << ", stride " << plane.stride << ", " << threads << " threads");
+      SCOPED_TRACE(::testing::Message() << plane.channels << "x" << plane.size << ", window " << plane.kernel
+                                        << ", stride " << plane.stride << ", " << threads << " threads");
       const Problem problem = ProblemOf(plane, threads);
       ASSERT_TRUE(AcceptsDepthwiseBytes(problem));
       ExpectTargetsAgree("depthwise_dense_u8", problem, DrawWeight(problem, random), random);
@@ -143,8 +143,8 @@ TEST(WindowBytesTest, MaxPoolTargetsAgreeToTheBit) {
   planes.insert(planes.end(), std::begin(kPooled), std::end(kPooled));
   for (const Plane& plane : planes) {
     for (const int threads : {1, 2}) {
-      SCOPED_TRACE(testing::Message() << plane.channels << "x" << plane.size << ", window " << plane.kernel
-                                      << ", stride " << plane.stride << ", " << threads << " threads");
+      SCOPED_TRACE(::testing::Message() << plane.channels << "x" << plane.size << ", window " << plane.kernel
+                                        << ", stride " << plane.stride << ", " << threads << " threads");
       Problem problem = ProblemOf(plane, threads);
       problem.op = Op::kMaxPool;
       problem.epilogue.requantise = problem.inputs_as[0];

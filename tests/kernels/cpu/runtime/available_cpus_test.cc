@@ -13,11 +13,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // A fake /sys/fs/cgroup.
-class CgroupTest : public testing::Test {
+class CgroupTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    mount_ = fs::path(testing::TempDir()) / (std::string("swizzle_cgroup_") + test->name());
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    mount_ = fs::path(::testing::TempDir()) / (std::string("swizzle_cgroup_") + test->name());
     fs::remove_all(mount_);
     fs::create_directories(mount_);
   }

@@ -19,11 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // A made-up /sys/devices/system/cpu.
-class CacheDomainsTest : public testing::Test {
+class CacheDomainsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    devices_ = fs::path(testing::TempDir()) / (std::string("swizzle_caches_") + test->name());
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    devices_ = fs::path(::testing::TempDir()) / (std::string("swizzle_caches_") + test->name());
     fs::remove_all(devices_);
   }
   void TearDown() override { fs::remove_all(devices_); }

@@ -20,7 +20,7 @@
 namespace swizzle::cpu {
 namespace {
 
-class CpuStreamTest : public testing::TestWithParam<int> {
+class CpuStreamTest : public ::testing::TestWithParam<int> {
  protected:
   CpuStream stream_{GetParam()};
 };
@@ -65,7 +65,7 @@ TEST(NewStreamTest, FailsWhereThereAreNoThreads) {
     std::fprintf(stderr, "%s\n", backend->NewStream(257).status().ToString().c_str());
     std::_Exit(0);
   };
-  EXPECT_EXIT(start(), testing::ExitedWithCode(0), "RESOURCE_EXHAUSTED: this process may not start 256 threads more");
+  EXPECT_EXIT(start(), ::testing::ExitedWithCode(0), "RESOURCE_EXHAUSTED: this process may not start 256 threads more");
 }
 
 TEST_P(CpuStreamTest, SynchronizeReturnsTheFirstErrorOfTheWorkOnce) {
@@ -255,7 +255,7 @@ TEST_P(CpuStreamTest, SynchronizeMayBeRepeated) {
   EXPECT_TRUE(stream_.Synchronize().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, CpuStreamTest, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Threads, CpuStreamTest, ::testing::Values(1, 2, 3));
 
 TEST(CpuStreamOfOneThreadTest, StaysOnTheCaller) {
   CpuStream stream(1);

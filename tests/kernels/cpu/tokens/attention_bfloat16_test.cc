@@ -41,7 +41,7 @@ struct Case {
   }
 };
 
-class AttentionBfloat16Test : public testing::Test {
+class AttentionBfloat16Test : public ::testing::Test {
  protected:
   void SetUp() override {
     if ((DetectFeatures() & kAvx512Bf16) == 0) GTEST_SKIP() << "not on this processor";

@@ -78,7 +78,7 @@ TEST(PlanHalvedPlanes, FindsWhatTapsRead) {
     for (int pad_top : {0, 1}) {
       if (input.height + pad_top < 2) continue;
       for (int pad_left : {0, 1}) {
-        SCOPED_TRACE(testing::Message() << input.height << "x" << input.width << ", " << pad_top << ", " << pad_left);
+        SCOPED_TRACE(::testing::Message() << input.height << "x" << input.width << ", " << pad_top << ", " << pad_left);
         ExpectPlanned(Halving(input, pad_top, pad_left));
       }
     }

@@ -77,7 +77,7 @@ class Places {
   std::vector<uint8_t> masks_;
 };
 
-class AttentionBytesTest : public testing::Test {
+class AttentionBytesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!HasProducts()) GTEST_SKIP() << "no GPU with products of bytes";

@@ -130,7 +130,7 @@ class Product {
 constexpr Shape kShapes[] = {{8, 32, 128, 8, 1.0},  {8, 32, 16, 8, 1.0},   {64, 300, 200, 8, 0.2}, {37, 65, 1, 4, 0.5},
                              {50, 129, 64, 2, 0.1}, {16, 40, 300, 8, 0.0}, {24, 700, 129, 8, 0.6}};
 
-class SpmmBytesTest : public testing::Test {
+class SpmmBytesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     multiprocessors_ = Multiprocessors();

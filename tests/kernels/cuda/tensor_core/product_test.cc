@@ -73,7 +73,7 @@ int PlaceOf(const Sparsity& sparsity, Factor type, int i) {
   return i / 2 * 4 + sparsity.kept[i % 2];
 }
 
-class ProductTest : public testing::Test {
+class ProductTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Capability() < 80) GTEST_SKIP() << "no GPU with these products";

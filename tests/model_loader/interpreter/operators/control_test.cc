@@ -9,9 +9,9 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr auto kTooLarge = StatusCode::kResourceExhausted;
 
 // y = x > limit ? x + c : -x, where c and x stand around the branches.

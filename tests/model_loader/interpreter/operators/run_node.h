@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model_loader/interpreter/run/executor.h"
 #include "model_loader/interpreter/run/load.h"
+#include "tests/support/float_tensor.h"
 #include "tests/support/onnx_builder.h"
 
 namespace swizzle::interpreter {
@@ -25,7 +26,7 @@ inline StatusOr<std::vector<Array>> Execute(const testing::OnnxBuilder& builder,
   return program->Run(views, *stream, limits);
 }
 
-inline Tensor Floats(Shape shape, std::vector<float> values) { return Tensor::Floats(std::move(shape), values); }
+using swizzle::testing::Floats;
 
 inline std::vector<float> Values(const Array& array) {
   const auto values = array.As<float>();

@@ -8,9 +8,8 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 // The sequence s of the rows of x, [3,2].
 OnnxBuilder Rows() {

@@ -15,9 +15,9 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr auto kTooLarge = StatusCode::kResourceExhausted;
 
 TEST(Interpreter, BroadcastsAndFusesNothing) {

@@ -12,10 +12,10 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 using ::testing::IsSupersetOf;
 
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr auto kHopeless = StatusCode::kFailedPrecondition;
 
 // A run as servers make it.

@@ -20,12 +20,13 @@ using ::swizzle::testing::ScriptedGate;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr absl::Duration kBudget = absl::Seconds(1);
+constexpr absl::Duration kSerialBudget = absl::Seconds(1);
 
 // Three steps of which the second is faster on one thread, the third by too little. Each run counts.
 class ThreeSteps {
  public:
-  StatusOr<std::vector<bool>> Choose(absl::Duration budget = kBudget, TuningCache* cache = nullptr, uint64_t hash = 1) {
+  StatusOr<std::vector<bool>> Choose(absl::Duration budget = kSerialBudget, TuningCache* cache = nullptr,
+                                     uint64_t hash = 1) {
     TrialConditions conditions(PlanOptions{.make_watch = make_watch});
     conditions.AfterThreads();
     return ChooseSerialSteps(
@@ -73,7 +74,7 @@ TEST(SerialStepsTest, AreGivenUpWhereRunsOnAllThreadsTakeTooLong) {
     gate.now += step;
     return std::vector<absl::Duration>{step};
   };
-  EXPECT_THAT(*ChooseSerialSteps(1, kBudget, nullptr, 1, time, conditions), Each(false));
+  EXPECT_THAT(*ChooseSerialSteps(1, kSerialBudget, nullptr, 1, time, conditions), Each(false));
   EXPECT_EQ(runs, 2 + 4) << "before all, and one turn";
 }
 
@@ -88,12 +89,12 @@ TEST(SerialStepsTest, NothingIsTimedWithoutABudget) {
 TEST(SerialStepsTest, AreNotMeasuredAgain) {
   const std::unique_ptr<Backend> cpu = NewCpuBackend();
   TuningCache cache("", *cpu);
-  EXPECT_THAT(*ThreeSteps().Choose(kBudget, &cache), ElementsAre(false, true, false));
+  EXPECT_THAT(*ThreeSteps().Choose(kSerialBudget, &cache), ElementsAre(false, true, false));
   ThreeSteps again, mixed;
   EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache), ElementsAre(false, true, false));
   EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache, 2), Each(false)) << "another plan";
   mixed.mixing = absl::Microseconds(40);
-  EXPECT_THAT(*mixed.Choose(kBudget, &cache, 3), Each(false));
+  EXPECT_THAT(*mixed.Choose(kSerialBudget, &cache, 3), Each(false));
   EXPECT_THAT(*again.Choose(absl::ZeroDuration(), &cache, 3), Each(false)) << "what lost is remembered, too";
   EXPECT_EQ(again.runs, 0);
 }
@@ -103,7 +104,7 @@ TEST(SerialStepsTest, AFailedRunIsReported) {
     return MakeError(StatusCode::kInternal, "lost");
   };
   TrialConditions conditions(PlanOptions{.make_watch = nullptr});
-  EXPECT_THAT(ChooseSerialSteps(3, kBudget, nullptr, 1, fail, conditions).status(),
+  EXPECT_THAT(ChooseSerialSteps(3, kSerialBudget, nullptr, 1, fail, conditions).status(),
               IsError(StatusCode::kInternal, "lost"));
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 using Attributes = std::map<std::string, Attribute>;
 
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Four boxes, of which the first two share most of what they cover.

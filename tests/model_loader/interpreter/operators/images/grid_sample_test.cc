@@ -10,9 +10,8 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using Attributes = std::map<std::string, Attribute>;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 StatusOr<std::vector<Array>> Sample(const std::vector<float>& grid, const Attributes& attributes) {
   auto builder = OneNode("GridSample", {1, 1, 2, 2}, {"x", "grid"}, attributes);
@@ -22,8 +21,8 @@ StatusOr<std::vector<Array>> Sample(const std::vector<float>& grid, const Attrib
 
 // A client may send any grid.
 TEST(GridSample, TakesPlacesThatAreNoneOrFarAway) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> grid = {kInfinity, 0, -kInfinity, -kInfinity, kNan, kNan, 1e30f, -1e30f};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> grid = {kInfinity, 0, -kInfinity, -kInfinity, kNone, kNone, 1e30f, -1e30f};
   for (const char* mode : {"nearest", "bilinear", "bicubic"}) {
     const auto zeros = Sample(grid, {{"mode", std::string(mode)}});
     ASSERT_THAT(zeros, IsOk());

@@ -8,9 +8,8 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 StatusOr<std::vector<Array>> Multiply(const std::string& equation, const Tensor& x, const Tensor& c,
                                       const Limits& limits = {}) {

@@ -13,11 +13,10 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 using Attributes = std::map<std::string, Attribute>;
 using Strings = std::vector<std::string>;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 std::vector<float> Drawn(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));

@@ -10,10 +10,9 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 using Attributes = std::map<std::string, Attribute>;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 // Two targets of three classes.
 StatusOr<std::vector<Array>> Loss(const std::string& op, const std::vector<int64_t>& targets,

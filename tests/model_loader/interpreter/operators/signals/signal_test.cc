@@ -11,10 +11,9 @@ namespace {
 
 using swizzle::testing::IsError;
 using swizzle::testing::IsOk;
+using swizzle::testing::kInvalid;
 using swizzle::testing::OnnxBuilder;
 using Attributes = std::map<std::string, Attribute>;
-
-constexpr auto kInvalid = StatusCode::kInvalidArgument;
 
 StatusOr<std::vector<Array>> Transform(const Tensor& x, const Attributes& attributes, int64_t length = 0) {
   OnnxBuilder builder = OneNode("DFT", x.shape, {"x", length != 0 ? "length" : ""}, attributes);
