@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/whole_numbers/byte_weight.h"
+#include "model_loader/passes/lower.h"
 #include "model_loader/semantics/whole_numbers.h"
 
 namespace swizzle {
@@ -275,11 +276,32 @@ class Fuser {
     return stacked_[weights] = static_cast<int>(network_.weights.size()) - 1;
   }
 
+  // Near half of zeros some of the matrices are kept sparse and some are not: all together are by their own share. None
+  // where shares differ more, for a dense matrix gains nothing from others' zeros, where one is in another format, or
+  // has other columns.
+  static std::optional<WeightMatrix> StackPlain(const std::array<const WeightMatrix*, 3>& matrices) {
+    constexpr double kNear = 0.1;
+    DenseMatrix all{.rows = 0, .cols = matrices[0]->size().cols, .values = {}};
+    double least = 1.0, most = 0.0;
+    for (const WeightMatrix* matrix : matrices) {
+      const bool plain = matrix->format() == Format::kDense || matrix->format() == Format::kCsr;
+      if (!plain || matrix->size().cols != all.cols) return std::nullopt;
+      const DenseMatrix dense = matrix->ToDense();
+      all.rows += dense.rows;
+      all.values.insert(all.values.end(), dense.values.begin(), dense.values.end());
+      const double share = static_cast<double>(matrix->nnz()) / static_cast<double>(std::ssize(dense.values));
+      least = std::min(least, share);
+      most = std::max(most, share);
+    }
+    return most - least <= kNear ? std::optional(ChooseFormat(std::move(all))) : std::nullopt;
+  }
+
   // The rows of all, one after another; none where the formats cannot be stacked.
   static std::optional<Weight> Stack(const std::array<const Weight*, 3>& parts) {
     std::array<const WeightMatrix*, 3> matrices;
     std::ranges::transform(parts, matrices.begin(), [](const Weight* part) { return &part->matrix; });
     std::optional<WeightMatrix> matrix = WeightMatrix::StackRows(matrices);
+    if (!matrix) matrix = StackPlain(matrices);
     if (!matrix) return std::nullopt;
     Weight stacked{.matrix = *std::move(matrix), .bias = {}, .quantisation = StackQuantisations(parts)};
     if (std::ranges::all_of(parts, [](const Weight* part) { return part->bias.empty(); })) return stacked;

@@ -338,6 +338,19 @@ TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {
   ExpectStackedMatrices(made.network, fused);
 }
 
+// Of half of zeros, formats are by chance.
+TEST(FuseLayersTest, InputsOfAnAttentionOfLikeSharesBecomeOneProduct) {
+  AttentionNetwork made;
+  Weight& keys = made.network.weights[made.network.layers[0].weight];
+  keys.matrix = keys.ToDense();
+  const Network fused = Fused(made.network);
+  ASSERT_EQ(fused.layers.size(), 2u);
+  EXPECT_EQ(fused.weights[fused.layers[0].weight].format(), Format::kCsr);
+  ExpectStackedMatrices(made.network, fused);
+  keys.matrix = DenseMatrix{8, 12, std::vector<float>(96, 0.25f)};
+  EXPECT_EQ(Fused(made.network).layers.size(), 4u);
+}
+
 TEST(FuseLayersTest, InputsOfAnAttentionThatDifferStay) {
   EXPECT_EQ(Fused(AttentionNetwork(0.0).network).layers.size(), 4u);  // one dense, two sparse
   AttentionNetwork clamped;
