@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -346,17 +347,38 @@ class SectionCut {
       if (!is_in_[n]) continue;
       for (const int output : graph_.nodes[n].outputs) {
         if (output == kNoValue || !IsRead(output, false)) continue;
-        walk_.context().out().SetName(NameOf(output));
-        StatusOr<Tokens> tokens = AsOutput(walk_.context(), walk_.context().FormOf(output), NameOf(output));
-        if (tokens.ok() && source_.IsReal(output)) {
-          leaving.emplace_back(output, *std::move(tokens));
-          continue;
+        std::optional<Tokens> tokens = Leaving(output);
+        if (!tokens) {
+          LeaveOutBackTo(n);
+          break;
         }
-        LeaveOut(n);
-        break;
+        leaving.emplace_back(output, *std::move(tokens));
       }
     }
     return leaving;
+  }
+
+  // The value as an output of the section, where it can be one.
+  std::optional<Tokens> Leaving(int output) {
+    walk_.context().out().SetName(NameOf(output));
+    StatusOr<Tokens> tokens = AsOutput(walk_.context(), walk_.context().FormOf(output), NameOf(output));
+    return tokens.ok() && source_.IsReal(output) ? std::optional(*std::move(tokens)) : std::nullopt;
+  }
+
+  // The node, and, before it, all that then had to leave what cannot be an output: a chain of such at once, since each
+  // look at the whole section takes as long as the graph is large.
+  void LeaveOutBackTo(size_t node) {
+    std::vector<size_t> open = {node};
+    while (!open.empty()) {
+      const size_t n = open.back();
+      open.pop_back();
+      if (!is_in_[n]) continue;
+      LeaveOut(n);
+      for (const int input : graph_.nodes[n].inputs) {
+        const int maker = input == kNoValue ? SectionSource::kOutside : source_.MakerOf(input);
+        if (IsIn(maker) && !Leaving(input)) open.push_back(static_cast<size_t>(maker));
+      }
+    }
   }
 
   // The node, and what reads its results.
