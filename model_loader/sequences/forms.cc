@@ -17,6 +17,7 @@ struct ViewFinder {
 // A mean and what follows from it have one element in place of the channels.
 bool IsReduced(const Moment& moment) {
   using Stage = Moment::Stage;
+  if (moment.expanded) return false;
   return moment.stage == Stage::kMean || (moment.stage >= Stage::kVariance && moment.stage <= Stage::kInverse);
 }
 

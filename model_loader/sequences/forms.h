@@ -184,12 +184,14 @@ struct PlaceProducts {
   View view;
 };
 
-// A stage of a written-out layer normalisation, or of one by the root mean square.
+// A stage of a written-out layer normalisation, or of one by the root mean square or by the vector's length.
 struct Moment {
   enum class Stage { kMean, kCentred, kSquares, kVariance, kShifted, kDeviation, kInverse, kNormal, kScaled };
   Stage stage = Stage::kMean;
   Tokens tokens;             // what is normalised, no function left to apply
   bool centred = true;       // else the variance is the mean of squares, and what is scaled are the tokens themselves
+  bool of_length = false;    // the deviation is the root of the sum of squares, not of their mean
+  bool expanded = false;     // what is one number of a token has been repeated for all channels
   int64_t groups = 1;        // of the channels, which are normalised apart: the last dimension has those of one
   float epsilon = 0.0f;      // from kShifted on
   std::vector<float> scale;  // kScaled

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/sequences/activations.h"
@@ -46,6 +48,26 @@ bool IsSquare(const Samples& samples) {
   return std::ranges::equal(samples, SamplePoints(), [](double sample, double x) { return sample == x * x; });
 }
 
+// The least square of a length that is at least this, per channel. What is as short becomes shorter by a part than it
+// should be; what is zero stays zero.
+float EpsilonOf(double least, int64_t channels) {
+  const double epsilon = least * least / static_cast<double>(channels);
+  return static_cast<float>(std::max<double>(epsilon, std::numeric_limits<float>::min()));
+}
+
+// A length behind what keeps a vector of zeros from being divided by zero, and changes no other; none where that is not
+// what the node does.
+std::optional<Moment> BoundedLength(Context& context, const Moment& moment, size_t at) {
+  const std::string& op = context.node().op;
+  const bool bounds = op == "Max" || (op == "Clip" && at == 0 && !context.HasInput(2));
+  if (!bounds || !moment.of_length || moment.stage != Stage::kDeviation) return std::nullopt;
+  const auto least = NumberOf(context, 1 - at);
+  if (!least || *least < 0.0 || *least > 1e-6) return std::nullopt;
+  Moment bounded = moment;
+  bounded.epsilon = EpsilonOf(*least, context.out().Channels(moment.tokens.value) / moment.groups);
+  return bounded;
+}
+
 // What a mean of squares is divided by or multiplied with, in the end: the tokens that were squared.
 bool ScalesItself(Context& context, const Moment& moment, size_t other) {
   const auto* x = context.InputAs<Tokens>(other);
@@ -67,6 +89,10 @@ StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<
   std::vector<float> scale = moment.scale;
   if (scale.empty()) scale.assign(channels, 1.0f);
   if (shift.empty()) shift.assign(channels, 0.0f);
+  if (moment.of_length) {
+    const float root = std::sqrt(static_cast<float>(channels) / static_cast<float>(moment.groups));
+    for (float& number : scale) number /= root;
+  }
   Tokens tokens = moment.tokens;
   tokens.value = context.out().LayerNorm(tokens.value, std::move(scale), std::move(shift),
                                          NormOf(moment.epsilon, moment.centred, moment.groups));
@@ -84,6 +110,7 @@ StatusOr<Form> CombineMoments(Context& context) {
   const auto is = [&](const char* name, Stage stage) { return op == name && moment.stage == stage; };
   const int64_t channels = context.out().Channels(moment.tokens.value);
   if (op == "Cast") return moment;
+  if (auto bounded = BoundedLength(context, moment, at)) return *std::move(bounded);
   if (is("Sub", Stage::kMean) && at == 1 && context.InputAs<Tokens>(0) != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens x, Materialised(context, *context.InputAs<Tokens>(0)));
     if (x.value == moment.tokens.value && x.view == moment.tokens.view) return At(moment, Stage::kCentred);
@@ -171,6 +198,33 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
   context.ReplaceInput(0, tokens);
   mean.tokens = std::move(tokens);
   return mean;
+}
+
+StatusOr<Form> InterpretReduceL2(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(context.node()));
+  const int64_t rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
+  SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, rank));
+  if (!keep || !axes || axes->size() != 1 || (*axes)[0] != rank - 1)
+    return context.Refuse("it is not over the channels");
+  Moment length;
+  SWIZZLE_ASSIGN_OR_RETURN(length.tokens, AsGroups(context, context.Input(0), length.groups));
+  context.ReplaceInput(0, length.tokens);
+  length.centred = false;
+  length.of_length = true;
+  return At(std::move(length), Stage::kDeviation);
+}
+
+StatusOr<Form> InterpretLpNormalization(Context& context) {
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t power, IntAttribute(context.node(), "p", 2));
+  SWIZZLE_ASSIGN_OR_RETURN(const int64_t axis, IntAttribute(context.node(), "axis", -1));
+  Moment normal;
+  SWIZZLE_ASSIGN_OR_RETURN(normal.tokens, AsGroups(context, context.Input(0), normal.groups));
+  const bool last = axis == -1 || axis == static_cast<int64_t>(normal.tokens.view.rank()) - 1;
+  if (power != 2 || !last) return context.Refuse("it does not divide by the length over the channels");
+  normal.centred = false;
+  normal.of_length = true;
+  normal.epsilon = EpsilonOf(0.0, 1);
+  return FinishMoment(context, At(std::move(normal), Stage::kNormal), {});
 }
 
 StatusOr<Form> InterpretLayerNorm(Context& context) {

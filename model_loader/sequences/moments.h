@@ -17,6 +17,9 @@ StatusOr<Form> CombineMoments(Context& context);
 StatusOr<Form> LayerNormOf(Context& context, const Tokens& tokens, size_t scale, size_t shift, float usual_epsilon,
                            bool centred = true, int64_t groups = 1);
 StatusOr<Form> InterpretReduceMean(Context& context);
+// The lengths of vectors, which divide them to unit length.
+StatusOr<Form> InterpretReduceL2(Context& context);
+StatusOr<Form> InterpretLpNormalization(Context& context);
 // By the root mean square, too: RMSNormalization, SimplifiedLayerNormalization.
 StatusOr<Form> InterpretLayerNorm(Context& context);
 

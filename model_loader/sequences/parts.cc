@@ -154,8 +154,9 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
   if (!HasChannels(form)) return context.Refuse("it takes only a part of what is not an activation");
   Form sliced = form;
   View& view = *ViewOf(sliced);
-  if (tokens != nullptr && view.Is(axis, AxisKind::kLength) && taken->start == Whole{0} && taken->count.IsOne()) {
-    return SelectTokenOf(context, *tokens, axis, 0, true);
+  const bool of_any = taken->start == Whole{0} || (taken->start.IsNumber() && shape[axis].IsNumber());
+  if (tokens != nullptr && view.Is(axis, AxisKind::kLength) && of_any && taken->count.IsOne()) {
+    return SelectTokenOf(context, *tokens, axis, taken->start.factor, true);
   }
   if (!view.Is(axis, AxisKind::kChannels) || !taken->start.IsNumber() || !taken->count.IsNumber()) {
     return context.Refuse("it takes a part of ", Text(shape), " that is neither of the channels nor one token");
@@ -257,12 +258,13 @@ StatusOr<Form> InterpretGather(Context& context) {
   }
   const bool keep = !indices->shape.empty();
   int64_t at = *index;
-  if (tokens.view.Is(axis, AxisKind::kLength) && (at == 0 || at == -1))
-    return SelectTokenOf(context, tokens, axis, at, keep);
+  const bool of_tokens = tokens.view.Is(axis, AxisKind::kLength);
+  if (of_tokens && (at == 0 || at == -1)) return SelectTokenOf(context, tokens, axis, at, keep);
   const Whole size = shape[axis];
   if (!size.IsNumber() || at < -size.factor || at >= size.factor)
     return context.Refuse("its index ", at, " is out of range");
   if (at < 0) at += size.factor;
+  if (of_tokens) return SelectTokenOf(context, tokens, axis, at, keep);
   SWIZZLE_ASSIGN_OR_RETURN(Form part, SliceAxis(context, tokens, axis, Whole{at}, Whole{at + 1}));
   View& view = *ViewOf(part);
   if (!keep) view.dims.erase(view.dims.begin() + axis);

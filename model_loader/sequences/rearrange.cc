@@ -156,6 +156,11 @@ StatusOr<Form> InterpretPad(Context& context) {
 
 StatusOr<Form> InterpretExpand(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const Wholes shape, WholesOf(context, 1, "shape"));
+  if (const auto* moment = context.InputAs<Moment>(0); moment != nullptr && moment->tokens.view.shape() == shape) {
+    Moment expanded = *moment;
+    expanded.expanded = true;
+    return expanded;
+  }
   int64_t offset = 0;
   const Known* known = context.InputAs<Known>(0);
   if (known != nullptr && Broadcast(known->shape, shape) == known->shape) return *known;

@@ -266,3 +266,20 @@ def albert(g, s):
             node.input[:] = [same.get(name, name) for name in node.input]
         del g.initializers[shared:]
     g.output(g.node('Gather', [x, g.constant(0, 'int64')], axis=1))
+
+
+@architecture(LENGTH)
+def sentence_embedder(g, s):
+    """The mean of the tokens that the mask leaves, divided by its length as torch.nn.functional.normalize does."""
+    ids, mask = g.tokens('batch', 'sequence'), g.tokens('batch', 'sequence', name='attention_mask')
+    bias = masked_scores(g, mask)
+    x = g.layer_norm(g.table(VOCABULARY, s.hidden, ids), s.hidden)
+    for _ in range(s.layers):
+        x = g.block_after(x, s.hidden, s.heads, s.inner, bias)
+    kept = g.node('Expand', [g.unsqueeze(mask, 2), g.node('Shape', [x])])
+    kept = g.node('Cast', [kept], to=TensorProto.FLOAT)
+    total = g.reduce('ReduceSum', g.multiply(x, kept), [1], since=13, keepdims=False)
+    count = g.clip(g.reduce('ReduceSum', kept, [1], since=13, keepdims=False), 1e-9)
+    mean = g.node('Div', [total, count])
+    length = g.clip(g.reduce('ReduceL2', mean, [1], since=18), 1e-12)
+    g.output(g.node('Div', [mean, g.node('Expand', [length, g.node('Shape', [mean])])]))
