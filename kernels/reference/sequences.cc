@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -76,6 +77,17 @@ Result LayerNorm(const Problem& problem, const Weight& weight, const Values& inp
 
 namespace {
 
+// In four sums side by side: in one, each addition waits for the one before it.
+double Product(std::span<const float> a, const float* b) {
+  std::array<double, 4> sums = {};
+  size_t i = 0;
+  for (; i + sums.size() <= a.size(); i += sums.size()) {
+    for (size_t j = 0; j < sums.size(); ++j) sums[j] += double{a[i + j]} * b[i + j];
+  }
+  for (; i < a.size(); ++i) sums[0] += double{a[i]} * b[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 // The weights of all keys of tokens [begin, end) for one query and head; zeros where every key is masked. Biases are
 // those of `window`.
 Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, const Sequences& sequences,
@@ -91,15 +103,14 @@ Result AttentionWeights(const Problem& problem, const AttentionInputs& inputs, c
   Result weights(end - begin);
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t key = begin; key < end; ++key) {
-    double score = 0;
-    for (int64_t c = 0; c < size; ++c) {
+    const float* const of_query = inputs.queries.data() + query * channels + head * size;
+    const float* const of_key = inputs.keys.data() + key * key_channels + key_head * size;
+    double score = Product({of_query, of_query + size}, of_key);
+    for (int64_t c = 0; is_disentangled && c < size; ++c) {
       const int64_t of_heads = head * size + c;
-      const double of_query = inputs.queries[query * channels + of_heads];
-      const double of_key = inputs.keys[key * key_channels + key_head * size + c];
-      score += of_query * of_key;
-      if (!is_disentangled) continue;
       const float* const at_place = matrix->values.data() + places->At(key - query);
-      score += of_query * at_place[of_heads * matrix->cols] + of_key * at_place[(channels + of_heads) * matrix->cols];
+      score += double{of_query[c]} * at_place[of_heads * matrix->cols] +
+               double{of_key[c]} * at_place[(channels + of_heads) * matrix->cols];
     }
     double bias = sequences.key_bias.empty() ? 0.0 : sequences.key_bias[key];
     if (is_biased) {
@@ -159,11 +170,11 @@ Result Attention(const Problem& problem, const AttentionInputs& inputs, const Se
     }
     for (int64_t head = 0; head < problem.attention().heads; ++head) {
       const Result weights = AttentionWeights(problem, inputs, sequences, matrix, window, query, head, begin, end);
-      const auto values = inputs.values.begin() + head / problem.attention().group_size * size;
+      const float* const values = inputs.values.data() + head / problem.attention().group_size * size;
+      double* const sums = result.data() + query * channels + head * size;
       for (int64_t key = begin; key < end; ++key) {
-        const auto of_key = values + key * value_channels;
-        for (int64_t c = 0; c < size; ++c)
-          result[query * channels + head * size + c] += weights[key - begin] * of_key[c];
+        const double key_weight = weights[key - begin];
+        for (int64_t c = 0; c < size; ++c) sums[c] += key_weight * values[key * value_channels + c];
       }
     }
   }
