@@ -251,7 +251,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   // Whether a part waits that may begin now.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (waiting_.empty()) return false;
-    return at_once_.HasRoom(std::ssize(running_), running_bytes_ + std::ssize(parts_[waiting_.front()].texts));
+    return at_once_.HasRoom(std::ssize(running_), running_bytes_ + std::ssize(parts_[waiting_.front()].texts),
+                            serving_->batcher->queued());
   }
 
   // The next part, which is held for whoever starts it, since it may end before Start returns.

@@ -63,13 +63,13 @@ std::string TensorOf(const TextRequest& request, const TextPart& part) {
 PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec) {
   // A token has so many bytes, as vocabularies cut most texts; special tokens are not counted.
   constexpr int64_t kTokenBytes = 4;
-  constexpr int64_t kQueueParts = 4;
+  constexpr int64_t kOfOne = 4, kOfAll = 2;  // of the queue, one in so many
   const Limits limits = LimitsOf(spec);
-  const int64_t waiting = spec.PolicyOf(spec.default_priority).max_requests / kQueueParts;
-  const int64_t rows = std::min(PartsAtOnce::kLeast * limits.max_rows, waiting);
+  const int64_t queue = spec.PolicyOf(spec.default_priority).max_requests;
+  const int64_t rows = std::min(PartsAtOnce::kLeast * limits.max_rows, queue / kOfOne);
   int64_t bytes = kMostPartBytes;
   if (limits.max_tokens > 0) bytes = std::min(bytes, limits.max_tokens * kTokenBytes);
-  return {.most = std::max(PartsAtOnce::kLeast, rows), .bytes = PartsAtOnce::kLeast * bytes};
+  return {.most = std::max(PartsAtOnce::kLeast, rows), .bytes = PartsAtOnce::kLeast * bytes, .waiting = queue / kOfAll};
 }
 
 std::string RowsAt(std::span<const int64_t> places, std::span<const std::string> rows, size_t row_bytes) {

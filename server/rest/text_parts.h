@@ -46,16 +46,18 @@ struct PartsAtOnce {
   static constexpr int64_t kLeast = 4;
 
   int64_t most = kLeast;
-  int64_t bytes = 0;  // of texts, as a request has them, of more than kLeast together
+  int64_t bytes = 0;    // of texts, as a request has them, of more than kLeast together
+  int64_t waiting = 0;  // of all requests for the model, beside which no more than kLeast begin
 
-  // Whether one more may begin beside `parts`, together with texts of so many bytes.
-  bool HasRoom(int64_t parts, int64_t with_bytes) const {
-    return parts < most && (parts < kLeast || with_bytes <= bytes);
+  // Whether one more may begin beside `parts`, together with texts of so many bytes, where `queued` requests wait.
+  bool HasRoom(int64_t parts, int64_t with_bytes, int64_t queued) const {
+    return parts < most && (parts < kLeast || (with_bytes <= bytes && queued < waiting));
   }
 };
 
 // How many parts of one row each, which the model's batches take together, are under way: about as much as kLeast
-// batches have, by rows and by tokens, and a quarter of what may wait at most; kLeast where a batch is one request.
+// batches have, by rows and by tokens, and a quarter of what may wait at most, while less than half of that waits;
+// kLeast where a batch is one request.
 PartsAtOnce SingleRowsAtOnce(const ModelSpec& spec);
 
 // The bytes of rows, each `row_bytes` long, that stand in several strings, in one: row i at places[i].

@@ -74,6 +74,7 @@ TEST(TextPartsTest, SingleRowsComeAsFewBatchesHaveThem) {
   EXPECT_EQ(SingleRowsAtOnce(spec).bytes, 4 * int64_t{kMostPartBytes}) << "as inferences of many rows have";
   spec.queue_policy.max_requests = 100;
   EXPECT_EQ(SingleRowsAtOnce(spec).most, 25) << "others find room in the queue";
+  EXPECT_EQ(SingleRowsAtOnce(spec).waiting, 50) << "beside many such requests, too";
   spec.queue_policy.max_requests = 1;
   EXPECT_EQ(SingleRowsAtOnce(spec).most, PartsAtOnce::kLeast);
   spec.queue_policy.max_requests = 1000;
@@ -82,14 +83,21 @@ TEST(TextPartsTest, SingleRowsComeAsFewBatchesHaveThem) {
 }
 
 TEST(TextPartsTest, LongTextsComeFewAtATime) {
-  const PartsAtOnce at_once = {.most = 10, .bytes = 100};
-  EXPECT_TRUE(at_once.HasRoom(3, 1000));
-  EXPECT_FALSE(at_once.HasRoom(4, 101));
-  EXPECT_TRUE(at_once.HasRoom(9, 100));
-  EXPECT_FALSE(at_once.HasRoom(10, 100));
-  EXPECT_FALSE((PartsAtOnce{.most = 2}).HasRoom(2, 0)) << "there was no room for more";
-  EXPECT_TRUE(PartsAtOnce().HasRoom(3, 1000));
-  EXPECT_FALSE(PartsAtOnce().HasRoom(4, 0));
+  const PartsAtOnce at_once = {.most = 10, .bytes = 100, .waiting = 50};
+  EXPECT_TRUE(at_once.HasRoom(3, 1000, 0));
+  EXPECT_FALSE(at_once.HasRoom(4, 101, 0));
+  EXPECT_TRUE(at_once.HasRoom(9, 100, 0));
+  EXPECT_FALSE(at_once.HasRoom(10, 100, 0));
+  EXPECT_FALSE((PartsAtOnce{.most = 2, .waiting = 50}).HasRoom(2, 0, 0)) << "there was no room for more";
+  EXPECT_TRUE(PartsAtOnce().HasRoom(3, 1000, 100));
+  EXPECT_FALSE(PartsAtOnce().HasRoom(4, 0, 0));
+}
+
+TEST(TextPartsTest, ManyRequestsLeaveOthersHalfOfTheQueue) {
+  const PartsAtOnce at_once = {.most = 10, .bytes = 100, .waiting = 50};
+  EXPECT_TRUE(at_once.HasRoom(4, 100, 49));
+  EXPECT_FALSE(at_once.HasRoom(4, 100, 50));
+  EXPECT_TRUE(at_once.HasRoom(3, 100, 50));
 }
 
 }  // namespace
