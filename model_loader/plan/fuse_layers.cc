@@ -281,29 +281,38 @@ class Fuser {
   // has other columns.
   static std::optional<WeightMatrix> StackPlain(const std::array<const WeightMatrix*, 3>& matrices) {
     constexpr double kNear = 0.1;
-    DenseMatrix all{.rows = 0, .cols = matrices[0]->size().cols, .values = {}};
+    const int64_t cols = matrices[0]->size().cols;
+    int64_t rows = 0;
     double least = 1.0, most = 0.0;
     for (const WeightMatrix* matrix : matrices) {
       const bool plain = matrix->format() == Format::kDense || matrix->format() == Format::kCsr;
-      if (!plain || matrix->size().cols != all.cols) return std::nullopt;
-      const DenseMatrix dense = matrix->ToDense();
-      all.rows += dense.rows;
-      all.values.insert(all.values.end(), dense.values.begin(), dense.values.end());
-      const double share = static_cast<double>(matrix->nnz()) / static_cast<double>(std::ssize(dense.values));
+      if (!plain || matrix->size().cols != cols) return std::nullopt;
+      rows += matrix->size().rows;
+      const double share = static_cast<double>(matrix->nnz()) / static_cast<double>(matrix->size().rows * cols);
       least = std::min(least, share);
       most = std::max(most, share);
     }
-    return most - least <= kNear ? std::optional(ChooseFormat(std::move(all))) : std::nullopt;
+    if (most - least > kNear) return std::nullopt;
+    DenseMatrix all{.rows = rows, .cols = cols, .values = {}};
+    all.values.reserve(static_cast<size_t>(rows * cols));
+    for (const WeightMatrix* matrix : matrices) {
+      const DenseMatrix dense = matrix->ToDense();
+      all.values.insert(all.values.end(), dense.values.begin(), dense.values.end());
+    }
+    return ChooseFormat(std::move(all));
   }
 
   // The rows of all, one after another; none where the formats cannot be stacked.
   static std::optional<Weight> Stack(const std::array<const Weight*, 3>& parts) {
     std::array<const WeightMatrix*, 3> matrices;
     std::ranges::transform(parts, matrices.begin(), [](const Weight* part) { return &part->matrix; });
+    std::optional<Quantisation> quantisation = StackQuantisations(parts);
     std::optional<WeightMatrix> matrix = WeightMatrix::StackRows(matrices);
-    if (!matrix) matrix = StackPlain(matrices);
+    const bool loses_wholes =
+        !quantisation && std::ranges::any_of(parts, [](const Weight* part) { return part->quantisation.has_value(); });
+    if (!matrix && !loses_wholes) matrix = StackPlain(matrices);
     if (!matrix) return std::nullopt;
-    Weight stacked{.matrix = *std::move(matrix), .bias = {}, .quantisation = StackQuantisations(parts)};
+    Weight stacked{.matrix = *std::move(matrix), .bias = {}, .quantisation = std::move(quantisation)};
     if (std::ranges::all_of(parts, [](const Weight* part) { return part->bias.empty(); })) return stacked;
     for (const Weight* part : parts) {
       stacked.bias.insert(stacked.bias.end(), part->bias.begin(), part->bias.end());
