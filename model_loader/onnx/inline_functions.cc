@@ -43,7 +43,7 @@ std::string OverloadOf(const Message& message, int number) {
   return overload;
 }
 
-using AttributesByName = std::map<std::string, onnx::AttributeProto>;  // by name
+using AttributesByName = std::map<std::string, onnx::AttributeProto>;
 
 // The default attributes of an onnx::FunctionProto.
 template <typename Function>

@@ -58,6 +58,9 @@ Status SequenceFacts::Finish(const Graph& graph) {
   if (masked_tokens_ && !sequences_.skips_masked) {
     return Unimplemented("tokens are multiplied by the mask, and attention does not leave masked ones out");
   }
+  if (masked_tokens_ && later_token_) {
+    return Unimplemented("tokens are multiplied by the mask, and one is read that may be masked");
+  }
   return {};
 }
 

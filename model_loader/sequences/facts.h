@@ -32,6 +32,8 @@ class SequenceFacts {
   void TakePlainMean() { plain_mean_ = true; }
   // Tokens times the mask, whose masked ones nothing reads but what is left out.
   Status ReadMaskedTokens(const Graph& graph, int input);
+  // A token that is not the first, which the mask may leave out.
+  void ReadLaterToken() { later_token_ = true; }
 
   // Once all nodes are seen: whether that goes together, and whether masked tokens may be left out.
   Status Finish(const Graph& graph);
@@ -42,7 +44,7 @@ class SequenceFacts {
   bool masks_attention_ = false, plain_attention_ = false;
   bool masked_mean_ = false, plain_mean_ = false;
   bool plain_positions_ = false;
-  bool masked_tokens_ = false;
+  bool masked_tokens_ = false, later_token_ = false;
 };
 
 }  // namespace swizzle::sequences

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "model_loader/semantics/axes.h"
+#include "model_loader/semantics/element_types.h"
+#include "model_loader/semantics/point_function.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/interpret.h"
 #include "model_loader/sequences/known.h"
@@ -48,6 +50,13 @@ bool IsSquare(const Samples& samples) {
   return std::ranges::equal(samples, SamplePoints(), [](double sample, double x) { return sample == x * x; });
 }
 
+// Whether the other input is a constant that leaves the moment at `at` its shape.
+bool KeepsShape(Context& context, size_t at) {
+  const auto* known = context.InputAs<Known>(1 - at);
+  const Wholes shape = *ShapeOf(context.Input(at));
+  return known != nullptr && Broadcast(known->shape, shape) == shape;
+}
+
 // The least square of a length that is at least this, per channel. What is as short becomes shorter by a part than it
 // should be; what is zero stays zero.
 float EpsilonOf(double least, int64_t channels) {
@@ -60,12 +69,35 @@ float EpsilonOf(double least, int64_t channels) {
 std::optional<Moment> BoundedLength(Context& context, const Moment& moment, size_t at) {
   const std::string& op = context.node().op;
   const bool bounds = op == "Max" || (op == "Clip" && at == 0 && !context.HasInput(2));
-  if (!bounds || !moment.of_length || moment.stage != Stage::kDeviation) return std::nullopt;
+  if (!bounds || !moment.of_length || moment.stage != Stage::kDeviation || !KeepsShape(context, at))
+    return std::nullopt;
   const auto least = NumberOf(context, 1 - at);
-  if (!least || *least < 0.0 || *least > 1e-6) return std::nullopt;
+  if (!least || !(*least >= 0.0 && *least <= 1e-6)) return std::nullopt;
   Moment bounded = moment;
   bounded.epsilon = EpsilonOf(*least, context.out().Channels(moment.tokens.value) / moment.groups);
   return bounded;
+}
+
+// The stage after a node of one input, or of a number beside it; none where that is not how a norm goes on.
+std::optional<Moment> AfterNumber(Context& context, const Moment& moment, size_t at) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const Node& node = context.node();
+  const bool has_number = node.inputs.size() == 2 && KeepsShape(context, at);
+  const double number = has_number ? NumberOf(context, 1 - at).value_or(kNone) : kNone;
+  const auto is = [&](const char* name, Stage stage) { return node.op == name && moment.stage == stage; };
+  if (is("Pow", Stage::kCentred) && number == 2.0) return At(moment, Stage::kSquares);
+  if (is("Add", Stage::kVariance) && !std::isnan(number)) {
+    Moment shifted = At(moment, Stage::kShifted);
+    shifted.epsilon = static_cast<float>(number);
+    return shifted;
+  }
+  if (is("Sqrt", Stage::kShifted) || (is("Pow", Stage::kShifted) && number == 0.5))
+    return At(moment, Stage::kDeviation);
+  if (is("Pow", Stage::kShifted) && number == -0.5) return At(moment, Stage::kInverse);
+  if (is("Reciprocal", Stage::kDeviation) || (is("Div", Stage::kDeviation) && at == 1 && number == 1.0)) {
+    return At(moment, Stage::kInverse);
+  }
+  return BoundedLength(context, moment, at);
 }
 
 // What a mean of squares is divided by or multiplied with, in the end: the tokens that were squared.
@@ -102,34 +134,24 @@ StatusOr<Form> FinishMoment(Context& context, const Moment& moment, std::vector<
 StatusOr<Form> CombineMoments(Context& context) {
   const std::string& op = context.node().op;
   const size_t at = context.InputAs<Moment>(0) != nullptr ? 0 : 1;
+  const bool stands_third = context.HasInput(2) && context.InputAs<Moment>(2) != nullptr;
+  if (stands_third || context.InputAs<Moment>(at) == nullptr)
+    return context.Refuse("it takes a norm's part as a bound");
   const Moment moment = *context.InputAs<Moment>(at);
   const size_t other = 1 - at;
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  const double number = context.node().inputs.size() == 2 ? NumberOf(context, other).value_or(kNone) : kNone;
   const Moment* second = context.node().inputs.size() == 2 ? context.InputAs<Moment>(other) : nullptr;
   const auto is = [&](const char* name, Stage stage) { return op == name && moment.stage == stage; };
   const int64_t channels = context.out().Channels(moment.tokens.value);
-  if (op == "Cast") return moment;
-  if (auto bounded = BoundedLength(context, moment, at)) return *std::move(bounded);
+  const bool stays_real = op == "Cast" && IsFloating(PointFunctionType(context.node(), DType::kFloat32));
+  if (stays_real) return moment;
+  if (auto next = AfterNumber(context, moment, at)) return *std::move(next);
   if (is("Sub", Stage::kMean) && at == 1 && context.InputAs<Tokens>(0) != nullptr) {
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens x, Materialised(context, *context.InputAs<Tokens>(0)));
     if (x.value == moment.tokens.value && x.view == moment.tokens.view) return At(moment, Stage::kCentred);
   }
-  if (is("Pow", Stage::kCentred) && number == 2.0) return At(moment, Stage::kSquares);
   if (is("Mul", Stage::kCentred) && second != nullptr && second->stage == Stage::kCentred &&
       SameTokens(moment, *second)) {
     return At(moment, Stage::kSquares);
-  }
-  if (is("Add", Stage::kVariance) && !std::isnan(number)) {
-    Moment shifted = At(moment, Stage::kShifted);
-    shifted.epsilon = static_cast<float>(number);
-    return shifted;
-  }
-  if (is("Sqrt", Stage::kShifted) || (is("Pow", Stage::kShifted) && number == 0.5))
-    return At(moment, Stage::kDeviation);
-  if (is("Pow", Stage::kShifted) && number == -0.5) return At(moment, Stage::kInverse);
-  if (is("Reciprocal", Stage::kDeviation) || (is("Div", Stage::kDeviation) && at == 1 && number == 1.0)) {
-    return At(moment, Stage::kInverse);
   }
   if (second != nullptr && SameTokens(moment, *second)) {
     const bool divides = is("Div", Stage::kCentred) && second->stage == Stage::kDeviation;
@@ -182,7 +204,9 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
   const bool last = (*axes)[0] == rank - 1;
   if (const auto* moment = context.InputAs<Moment>(0); moment != nullptr && moment->stage == Stage::kSquares) {
     if (!last || !keep) return context.Refuse("it is not over the channels");
-    return At(*moment, Stage::kVariance);
+    Moment variance = At(*moment, Stage::kVariance);
+    variance.expanded = false;
+    return variance;
   }
   SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(0)));
   if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep);
@@ -224,7 +248,7 @@ StatusOr<Form> InterpretLpNormalization(Context& context) {
   normal.centred = false;
   normal.of_length = true;
   normal.epsilon = EpsilonOf(0.0, 1);
-  return FinishMoment(context, At(std::move(normal), Stage::kNormal), {});
+  return At(std::move(normal), Stage::kNormal);
 }
 
 StatusOr<Form> InterpretLayerNorm(Context& context) {

@@ -25,6 +25,9 @@ View WithoutLength(const View& view, size_t axis, bool keep) {
 
 StatusOr<Form> SelectTokenOf(Context& context, const Tokens& tokens, size_t axis, int64_t token, bool keep) {
   SWIZZLE_ASSIGN_OR_RETURN(Tokens selected, Contiguous(context, tokens));
+  const Whole length = tokens.view.shape()[axis];
+  if (length.IsNumber() && token > 0 && token == length.factor - 1) token = -1;
+  if (token != 0) context.facts().ReadLaterToken();
   selected.value = context.out().SelectToken(selected.value, token);
   selected.view = WithoutLength(selected.view, axis, keep);
   return selected;

@@ -365,6 +365,11 @@ class SectionCut {
     return tokens.ok() && source_.IsReal(output) ? std::optional(*std::move(tokens)) : std::nullopt;
   }
 
+  // Within the section. What makes shapes is in it as others read them (TakeShapes).
+  bool MakesTokens(int node) const {
+    return IsIn(node) && walk_.ReadingOf(static_cast<size_t>(node)) == SectionWalk::Reading::kTokens;
+  }
+
   // The node, and, before it, all that then had to leave what cannot be an output: a chain of such at once, since each
   // look at the whole section takes as long as the graph is large.
   void LeaveOutBackTo(size_t node) {
@@ -376,7 +381,7 @@ class SectionCut {
       LeaveOut(n);
       for (const int input : graph_.nodes[n].inputs) {
         const int maker = input == kNoValue ? SectionSource::kOutside : source_.MakerOf(input);
-        if (IsIn(maker) && !Leaving(input)) open.push_back(static_cast<size_t>(maker));
+        if (MakesTokens(maker) && !Leaving(input)) open.push_back(static_cast<size_t>(maker));
       }
     }
   }

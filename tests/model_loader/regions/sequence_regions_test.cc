@@ -128,6 +128,22 @@ TEST_F(SequenceRegionsTest, ShapesAreOfTheRegionThatAloneReadsThem) {
   ExpectSame(regional, {{3, 6, kChannels}});
 }
 
+// Behind the encoder tokens become planes, whose sizes begin with the batch that all its Reshapes read.
+TEST_F(SequenceRegionsTest, WhatLeavesARegionTakesNoOtherReadersOfASizeWithIt) {
+  OnnxBuilder builder = Starting({-1, 16, kChannels});
+  builder.Node("Shape", {"x"}, {"shape"}).Int64s("zero", {1}, {0}).Node("Gather", {"shape", "zero"}, {"batch"});
+  builder.Int64s("apart", {3}, {16, 2, 4}).Node("Concat", {"batch", "apart"}, {"all"}, {{"axis", int64_t{0}}});
+  builder.Int64s("plane", {3}, {kChannels, 4, 4})
+      .Node("Concat", {"batch", "plane"}, {"planes"}, {{"axis", int64_t{0}}});
+  builder.Node("Transpose", {TwoLayers(builder, "x", "all")}, {"t"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  builder.Node("Reshape", {"t", "planes"}, {"image"}).Floats("w", {4, kChannels, 1, 1}, Weights(4 * kChannels));
+  builder.Node("Conv", {"image", "w"}, {"y"}).Output("y");
+  const RegionalProgram regional = Plan(builder);
+  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
+  EXPECT_TRUE(regional.regions[0]->plan()->network().sequences.has_value());
+  ExpectSame(regional, {{3, 16, kChannels}});
+}
+
 // As in wav2vec 2.0, whose positions are a convolution of the tokens that they are added to.
 TEST_F(SequenceRegionsTest, WhatIsNotUnderstoodMakesAnInput) {
   OnnxBuilder builder = Starting({-1, -1, kChannels});

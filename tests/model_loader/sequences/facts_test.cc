@@ -66,6 +66,17 @@ TEST(SequenceFactsTest, ThereIsOneMaskAndOneBias) {
   EXPECT_THAT(facts.AttendWithMask(graph, 1, -1e9f), Refused("its mask's bias is not that of the others"));
 }
 
+// As zeros they are read by a token that is chosen by its place; left out they are not.
+TEST(SequenceFactsTest, TokensTimesTheMaskAreNotChosenByPlace) {
+  const Graph graph = TwoInputs();
+  SequenceFacts facts{GraphSequences()};
+  ASSERT_THAT(facts.AttendWithMask(graph, 1, -1e4f), IsOk());
+  ASSERT_THAT(facts.ReadMaskedTokens(graph, 1), IsOk());
+  EXPECT_THAT(facts.Finish(graph), IsOk());
+  facts.ReadLaterToken();
+  EXPECT_THAT(facts.Finish(graph), Refused("one is read that may be masked"));
+}
+
 TEST(SequenceFactsTest, WhatContradictsItselfIsRefused) {
   const Graph graph = TwoInputs();
   SequenceFacts both{GraphSequences()}, some = both, mean = both, plain = both;

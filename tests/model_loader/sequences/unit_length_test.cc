@@ -1,5 +1,7 @@
 // Vectors divided by their lengths, as embedding models end, and single tokens of sequences of one length.
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -72,6 +74,19 @@ TEST(UnitLengthTest, RefusesWhatIsNoUnitLength) {
   EXPECT_THAT(Recognised(sums), IsError(kUnsupported, "it does not divide by the length"));
 }
 
+TEST(UnitLengthTest, RefusesBoundsThatAreNone) {
+  EXPECT_THAT(Recognised(Bounded("Clip", std::numeric_limits<float>::quiet_NaN())), IsError(kUnsupported, "bounded"));
+  OnnxBuilder larger = Lengths();
+  larger.Floats("least", {3, 1, 1, 1}, {0, 0, 0}).Node("Max", {"length", "least"}, {"bounded"});
+  EXPECT_THAT(Recognised(larger.Node("Div", {"x", "bounded"}, {"y"}).Output("y")), IsError(kUnsupported, "bounded"));
+  OnnxBuilder third = Lengths();
+  third.Node("Clip", {"x", "", "length"}, {"y"}).Output("y");
+  EXPECT_THAT(Recognised(third), IsError(kUnsupported, "y_node"));
+  OnnxBuilder whole = Lengths();
+  whole.Node("Cast", {"length"}, {"w"}, {{"to", int64_t{6}}}).Node("Cast", {"w"}, {"real"}, {{"to", int64_t{1}}});
+  EXPECT_THAT(Recognised(whole.Node("Div", {"x", "real"}, {"y"}).Output("y")), IsError(kUnsupported, "w_node"));
+}
+
 TEST(UnitLengthTest, AnyTokenOfSequencesOfOneLengthIsTaken) {
   const auto taken = [](int64_t length, int64_t token) {
     OnnxBuilder builder;
@@ -79,7 +94,8 @@ TEST(UnitLengthTest, AnyTokenOfSequencesOfOneLengthIsTaken) {
     builder.Int64s("token", {}, {token}).Node("Gather", {"x", "token"}, {"y"}, {{"axis", int64_t{1}}});
     return Recognised(builder.Output("y"));
   };
-  for (const auto& [token, expected] : {std::pair{1, "{token=1}"}, {-3, "{token=3}"}, {-1, "{token=-1}"}}) {
+  for (const auto& [token, expected] :
+       {std::pair{1, "{token=1}"}, {-3, "{token=3}"}, {-1, "{token=-1}"}, {5, "{token=-1}"}}) {
     const auto graph = taken(6, token);
     ASSERT_THAT(graph, IsOk());
     EXPECT_THAT(Print(*graph), HasSubstr(expected));

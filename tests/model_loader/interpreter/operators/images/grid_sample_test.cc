@@ -21,8 +21,9 @@ StatusOr<std::vector<Array>> Sample(const std::vector<float>& grid, const Attrib
 
 // A client may send any grid.
 TEST(GridSample, TakesPlacesThatAreNoneOrFarAway) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNone = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> grid = {kInfinity, 0, -kInfinity, -kInfinity, kNone, kNone, 1e30f, -1e30f};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                  kNoNumber = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> grid = {kInfinity, 0, -kInfinity, -kInfinity, kNoNumber, kNoNumber, 1e30f, -1e30f};
   for (const char* mode : {"nearest", "bilinear", "bicubic"}) {
     const auto zeros = Sample(grid, {{"mode", std::string(mode)}});
     ASSERT_THAT(zeros, IsOk());
