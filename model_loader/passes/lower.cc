@@ -348,6 +348,11 @@ class Lowering {
 
 }  // namespace
 
+bool IsChosen(Format format) {
+  return format == DenseMatrix::kFormat ||
+         std::ranges::find(kFormatRules, format, &FormatRule::format) != std::end(kFormatRules);
+}
+
 WeightMatrix ChooseFormat(DenseMatrix matrix) {
   for (const FormatRule& rule : kFormatRules) {
     if (!rule.pays(matrix)) continue;

@@ -18,6 +18,8 @@ StatusOr<Network> Lower(Graph graph);
 // row offsets aside. Kernels break even at higher sparsity, but that is not decided here: dense kernels take CSR
 // weights too, and the planner measures both, whereas a weight kept dense is never tried on sparse kernels.
 WeightMatrix ChooseFormat(DenseMatrix matrix);
+// Whether it chooses this one for some matrix; others are what who made the weight asked for.
+bool IsChosen(Format format);
 
 }  // namespace swizzle
 

@@ -285,8 +285,7 @@ class Fuser {
     int64_t rows = 0;
     double least = 1.0, most = 0.0;
     for (const WeightMatrix* matrix : matrices) {
-      const bool plain = matrix->format() == Format::kDense || matrix->format() == Format::kCsr;
-      if (!plain || matrix->size().cols != cols) return std::nullopt;
+      if (!IsChosen(matrix->format()) || matrix->size().cols != cols) return std::nullopt;
       rows += matrix->size().rows;
       const double share = static_cast<double>(matrix->nnz()) / static_cast<double>(matrix->size().rows * cols);
       least = std::min(least, share);
