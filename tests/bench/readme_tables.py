@@ -73,6 +73,23 @@ def int8_table():
                        f'venv/bin/python --real-engines=deepsparse`; {versions}. Medians of runs in turn.')
 
 
+def avx2_table():
+    figures = kept('cpu_models_avx2.json')
+    engines = ('swizzle', 'onnxruntime', 'openvino', 'swizzle int8', 'onnxruntime int8', 'openvino int8')
+
+    def line(row):
+        ms = row['ms']
+        return (NAMES[row['model']], row['batch'], *(f'{ms[name]:.1f}' for name in engines),
+                times(speed_plot.best_dense(row) / ms['swizzle']), times(best_dense_int8(row) / ms['swizzle int8']))
+
+    text = table('model', 'batch', 'Swizzle, ms', 'ONNX Runtime', 'OpenVINO', 'Swizzle, INT8', 'ONNX Runtime, INT8',
+                 'OpenVINO, INT8', 'gain', 'gain in INT8', rows=map(line, figures['rows']))
+    versions = ', '.join(f'{name} {version}' for name, version in figures['versions'].items())
+    return text + note(f'{processor_of(figures)} (AVX2 alone), 90 % zeros: `build/peers/bin/python tests/bench/'
+                       f'whole_models.py --binaries=build/release/bin --int8=build/venv/bin/python --rounds=5`; '
+                       f'{versions}. Medians of runs in turn.')
+
+
 def any_graph_table():
     figures = kept('any_graph.json')
     text = table('model like', 'zeros', 'ONNX Runtime', 'Swizzle', 'gain', rows=[
@@ -394,7 +411,7 @@ PAGES = {
                                   'longer trainings': longer_table},
     'deploy/models/DISTIL.md': {'retrieval': retrieval_table},
     'deploy/README.md': {'scale out': scale_out_table},
-    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table,
+    'kernels/cpu/PERFORMANCE.md': {'cpu figures': cpu_table, 'int8 figures': int8_table, 'avx2 figures': avx2_table,
                                    'any graph': any_graph_table, 'quantized': any_graph_int8_table},
     'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table,
                                     'served figures': served_table, 'any graph on a gpu': any_graph_gpu_table,
