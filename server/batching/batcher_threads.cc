@@ -14,9 +14,11 @@ namespace {
 constexpr absl::Duration kWatchTime = absl::Milliseconds(1);
 
 // A batch expected to take no longer may run on the thread that queued its request, which runs batches for so long at
-// most. One that took longer than kHeldUp was probably held up: it counts as this long.
+// most. One that took longer than kHeldUp, and than several times what was expected, was probably held up: it counts as
+// this long. The first of all counts as it is, for a full batch that is long makes no single request short.
 constexpr absl::Duration kShort = absl::Microseconds(50), kMostBorrowed = absl::Microseconds(100);
 constexpr absl::Duration kHeldUp = absl::Microseconds(200);
+constexpr int kTimesExpected = 4;
 
 // After it what failed for want of memory is tried again.
 constexpr absl::Duration kMemoryPause = absl::Milliseconds(10);
@@ -56,7 +58,10 @@ void BatcherImpl::RunBatch(Shift& shift) {
       service_time_.RecordFirst(batch.full(), batch.work, bounds_.batch_work, batch.busy);
     } else if (status.ok()) {
       service_time_.Record(batch.full(), batch.work, batch.busy);
-      short_time_.Record(batch.full(), batch.work, std::min(batch.busy, kHeldUp));
+      const absl::Duration expected = short_time_.Of(batch.work, bounds_.batch_work);
+      const absl::Duration most =
+          short_time_.known() ? std::max(kHeldUp, kTimesExpected * expected) : absl::InfiniteDuration();
+      short_time_.Record(batch.full(), batch.work, std::min(batch.busy, most));
     }
     std::erase(batch.requests, nullptr);
     const size_t ended = count - batch.requests.size();

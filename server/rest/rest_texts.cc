@@ -210,7 +210,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     if (!added.ok()) Advance();
   }
 
-  // Begins a part, and has the next begin later if there is room; or answers once all have ended. A part may end while
+  // Begins parts, and has more begin later if there is room; or answers once all have ended. A part may end while
   // it begins: its turn is then taken by the loop that is under way, so that a thousand parts that do need no deeper
   // stack than one.
   void Advance() {
@@ -221,31 +221,46 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
     } while (turns_.fetch_sub(1) > 1);
   }
 
+  // Parts begin one behind the other: executors take what there is, and are to find a batch.
   void Step() {
-    TextsPart* part = nullptr;
+    for (int64_t begun = 0; begun < kPieceBytes;) {
+      const auto [part, bytes, has_more] = Begin();
+      if (part == nullptr) return;
+      part->Start();
+      part->Release();
+      if (!has_more) return;
+      begun += bytes + static_cast<int64_t>(kTextBytes);
+    }
+    AdvanceLater();
+  }
+
+  struct Begun {
+    TextsPart* part = nullptr;  // null: none is to begin now
+    int64_t bytes = 0;          // of its texts
     bool has_more = false;
+  };
+  // The next part, if there is room; answers where none is left.
+  Begun Begin() {
+    Begun begun;
     {
       const MutexLock lock(mutex_);
-      if (answered_) return;
+      if (answered_) return begun;
       if (status_.ok() && !waiting_.empty() && calls_.clock.Now() >= deadline_) {
         status_ = absl::DeadlineExceededError("the texts took longer than a request may; send fewer at a time");
       }
       if (status_.ok() && HasRoom()) {
+        begun.bytes = std::ssize(parts_[waiting_.front()].texts);
         StatusOr<TextsPart*> made =
             Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
         status_ = made.status();
-        if (made.ok()) part = *made;
-        has_more = made.ok() && HasRoom();
+        if (made.ok()) begun.part = *made;
+        begun.has_more = made.ok() && HasRoom();
       }
-      if (part == nullptr) {
-        if (!running_.empty()) return;
-        answered_ = true;
-      }
+      if (begun.part != nullptr || !running_.empty()) return begun;
+      answered_ = true;
     }
-    if (part == nullptr) return Answer();
-    part->Start();
-    part->Release();
-    if (has_more) AdvanceLater();
+    Answer();
+    return begun;
   }
 
   // Whether a part waits that may begin now.

@@ -25,8 +25,6 @@ constexpr int64_t kTracedMemory = 64;
 constexpr int64_t kMostTextBytes = 4 << 20;  // of one text
 // More tokens than any text has: requests are not truncated.
 constexpr int64_t kAnyTokens = int64_t{1} << 40;
-// What is done before others' requests have the thread.
-constexpr int64_t kPieceBytes = 256 << 10;
 
 Status NoRoom(InferCalls& calls) {
   calls.refused.inflight_bytes.fetch_add(1, std::memory_order_relaxed);

@@ -18,6 +18,9 @@ namespace swizzle {
 // Bytes of texts in an inference, beside which no more begin: a query that is long stands there once for every text.
 inline constexpr size_t kMostPartBytes = 1 << 20;
 
+// Bytes of texts that are worked on before others' requests have the thread.
+inline constexpr int64_t kPieceBytes = 256 << 10;
+
 // What a text counts beside its bytes: tokens are made of one that has none, too, and are kept until the inference
 // ends.
 inline constexpr size_t kTextBytes = 64;

@@ -67,6 +67,21 @@ TEST_P(BorrowedExecutorTest, ABatchThatWasHeldUpChangesNothing) {
   EXPECT_FALSE(RanHere()) << "but several do";
 }
 
+// Its eight rows take a millisecond together, a single one more than a moment.
+TEST_P(BorrowedExecutorTest, NorDoesOneRowOfAModelWhoseFullBatchesAreLong) {
+  Start(ScriptedSpec(8));
+  model_->RunAtOnce();
+  model_->Do([this] { clock_.Advance(absl::Milliseconds(1)); });
+  batcher_->HoldUntilQueued(8);
+  std::deque<Outcome> full(8);
+  for (int i = 0; i < 8; ++i) Submit(i, full[static_cast<size_t>(i)]);
+  for (Outcome& outcome : full) EXPECT_TRUE(outcome.Wait().ok());
+  clock_.AwaitWaiters(2);
+  EXPECT_THAT(model_->batches(), SizeIs(1));
+  RunOne(8);
+  EXPECT_FALSE(RanHere());
+}
+
 TEST_P(BorrowedExecutorTest, NorDoesOneThatMayWait) {
   Start(ScriptedSpec(8));
   RunOne(0);
