@@ -164,12 +164,10 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
   static int64_t BytesOf(const TextRequest& request) {
     return static_cast<int64_t>(request.texts.size() + (request.query ? request.query->size() : 0));
   }
+  int64_t query_bytes() const { return request_.query ? std::ssize(*request_.query) : 0; }
 
   // Of all texts as the model is to see them, with the query before each.
-  int64_t bytes() const {
-    const auto query = static_cast<int64_t>(request_.query ? request_.query->size() : 0);
-    return static_cast<int64_t>(request_.texts.size()) + request_.count * query;
-  }
+  int64_t bytes() const { return std::ssize(request_.texts) + request_.count * query_bytes(); }
 
   Status TooMany() const {
     return MakeError(StatusCode::kOutOfRange, "what is asked for of ", request_.count, " texts has more than ",
@@ -236,7 +234,7 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
 
   struct Begun {
     TextsPart* part = nullptr;  // null: none is to begin now
-    int64_t bytes = 0;          // of its texts
+    int64_t bytes = 0;          // of its texts, with the query before each
     bool has_more = false;
   };
   // The next part, if there is room; answers where none is left.
@@ -249,7 +247,8 @@ class TextsJob : public std::enable_shared_from_this<TextsJob> {
         status_ = absl::DeadlineExceededError("the texts took longer than a request may; send fewer at a time");
       }
       if (status_.ok() && HasRoom()) {
-        begun.bytes = std::ssize(parts_[waiting_.front()].texts);
+        const TextPart& next = parts_[waiting_.front()];
+        begun.bytes = std::ssize(next.texts) + next.rows * query_bytes();
         StatusOr<TextsPart*> made =
             Contain("take the texts", [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextPart(); });
         status_ = made.status();
