@@ -27,7 +27,7 @@ std::span<const DeviceOperator> DeviceOperators();
 // Null if there is none of this name.
 const DeviceOperator* FindDeviceOperator(std::string_view domain, std::string_view op);
 
-// Of an array of floats on the device.
+// They give the elements of an array of floats on the device, which the host may not read.
 inline const float* FloatsOf(const interpreter::Array& array) {
   return reinterpret_cast<const float*>(array.data.get());
 }

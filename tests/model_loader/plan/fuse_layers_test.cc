@@ -338,7 +338,7 @@ TEST(FuseLayersTest, DenseInputsOfAnAttentionBecomeOneProduct) {
   ExpectStackedMatrices(made.network, fused);
 }
 
-// Of half of zeros, formats are by chance.
+// Near half of zeros it is chance which format a matrix is kept in.
 TEST(FuseLayersTest, InputsOfAnAttentionOfLikeSharesBecomeOneProduct) {
   AttentionNetwork made;
   Weight& keys = made.network.weights[made.network.layers[0].weight];
