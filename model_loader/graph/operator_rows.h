@@ -165,7 +165,7 @@ inline constexpr auto kOnnxRows = std::to_array<OnnxOperator>({
      S::kByForm,
      {6, 0, R::kProduct},
      kSameType},
-    {{"", "GlobalAveragePool", 1, 1, 1, ""}, P::kComputed, S::kNone, {1, 0, R::kFirstInput}, kSameType},
+    {{"", "GlobalAveragePool", 1, 1, 1, ""}, P::kComputed, S::kByForm, {1, 0, R::kFirstInput}, kSameType},
     {{"", "GlobalLpPool", 1, 1, 1, "p "}, P::kNone, S::kNone, {}, kAnyInput, kExpanded},
     {{"", "GlobalMaxPool", 1, 1, 1, ""}, P::kComputed, S::kNone, {1, 0, R::kFirstInput}, kSameType},
     {{"", "Greater", 2, 2, 1, kBroadcastAttributes}, P::kNone, S::kByElement, {6, 0, R::kElementwise}, kTruths},

@@ -91,14 +91,17 @@ class Validator {
                            ExtentText(value), network_.batch_size > 0 ? " times the batch size" : "");
   }
 
-  // [length, and so many channels]
+  // [length, and so many channels]; a fixed length may be several dimensions.
   Status CheckTokenDims(const Shape& dims, int64_t channels) const {
     const int64_t length = network_.sequences->length == 0 ? -1 : network_.sequences->length;
-    if (dims.empty() || dims[0] != length) {
+    auto rest = dims.begin();
+    int64_t begin = rest == dims.end() ? 0 : *rest++;
+    for (; rest != dims.end() && begin > 0 && begin < length && *rest <= length / begin; ++rest) begin *= *rest;
+    if (begin != length) {
       return InvalidArgument("its dimensions ", ShapeText(dims), " do not start with the length of the sequences, ",
                              length);
     }
-    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(Shape(dims.begin() + 1, dims.end())));
+    SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(Shape(rest, dims.end())));
     if (elements == channels) return {};
     return InvalidArgument("its dimensions ", ShapeText(dims), " have other elements than its ", channels, " channels");
   }

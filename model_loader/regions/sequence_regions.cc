@@ -34,13 +34,32 @@ struct Candidate {
 // As GraphSequences says it.
 int64_t Declared(const SymbolicInt& extent) { return extent.Number().value_or(kFreeBatch); }
 
-// The extents of an activation of tokens.
-std::optional<Extents> ExtentsOf(int value, const Survey& survey, const RunShapes& shapes) {
+// What stands between the batch and the channels as one length; a product where that is several fixed dimensions.
+std::optional<SymbolicInt> LengthOf(const SymbolicShape& shape) {
+  if (shape.size() == 3) return shape[1];
+  Shape places;
+  for (size_t i = 1; i + 1 < shape.size(); ++i) places.push_back(shape[i].Number().value_or(-1));
+  const StatusOr<int64_t> product = ElementCount(places);
+  return shape.size() > 3 && product.ok() ? std::optional(SymbolicInt(*product)) : std::nullopt;
+}
+
+// Whether it is made with channels before height and width.
+bool HasChannelsFirst(const Graph& graph, int value, const Survey& survey) {
+  constexpr std::string_view kOps[] = {"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "MaxPool"};
+  const int maker = survey.MakerOf(value);
+  return maker != Survey::kOutside &&
+         std::ranges::find(kOps, graph.nodes[static_cast<size_t>(maker)].op) != std::end(kOps);
+}
+
+// The extents of an activation of tokens, [batch, length, channels] or [batch, height, width, channels].
+std::optional<Extents> ExtentsOf(const Graph& graph, int value, const Survey& survey, const RunShapes& shapes) {
   const auto& shape = shapes.Of(value);
-  if (!shape || shape->size() != 3 || survey.IsKnown(value)) return std::nullopt;
+  if (!shape || shape->size() < 3 || survey.IsKnown(value)) return std::nullopt;
+  if (shape->size() > 3 && HasChannelsFirst(graph, value, survey)) return std::nullopt;
   if (survey.dtypes[static_cast<size_t>(value)] != DType::kFloat32) return std::nullopt;
-  const bool is_of_tokens = (*shape)[2].Number().value_or(0) > 0 && (*shape)[1].Number().value_or(2) > 1;
-  return is_of_tokens ? std::optional(Extents{(*shape)[0], (*shape)[1]}) : std::nullopt;
+  const auto length = LengthOf(*shape);
+  const bool is_of_tokens = length && shape->back().Number().value_or(0) > 0 && length->Number().value_or(2) > 1;
+  return is_of_tokens ? std::optional(Extents{(*shape)[0], *length}) : std::nullopt;
 }
 
 // The scores that a softmax is over, of each token with each; null where it is of others.
@@ -53,8 +72,9 @@ const SymbolicShape* ScoresOf(const Node& node, const RunShapes& shapes) {
 
 class Source final : public SectionSource {
  public:
-  Source(const Survey& survey, const RunShapes& shapes, const Candidate& candidate, const std::set<int>& taken)
-      : survey_(survey), shapes_(shapes), candidate_(candidate), taken_(taken) {}
+  Source(const Graph& graph, const Survey& survey, const RunShapes& shapes, const Candidate& candidate,
+         const std::set<int>& taken)
+      : graph_(graph), survey_(survey), shapes_(shapes), candidate_(candidate), taken_(taken) {}
 
   int MakerOf(int value) const override { return survey_.MakerOf(value); }
   std::span<const int> ReadersOf(int value) const override { return survey_.readers[static_cast<size_t>(value)]; }
@@ -65,14 +85,33 @@ class Source final : public SectionSource {
   bool IsReal(int value) const override { return survey_.dtypes[static_cast<size_t>(value)] == DType::kFloat32; }
   Tensor Elements(int value) const override { return TensorOf(*survey_.KnownOf(value)); }
   int64_t ChannelsOf(int value) const override {
-    const bool fits = ExtentsOf(value, survey_, shapes_) == std::optional(candidate_.extents);
+    const bool fits = ExtentsOf(graph_, value, survey_, shapes_) == std::optional(candidate_.extents);
     return fits ? *shapes_.Of(value)->back().Number() : 0;
+  }
+  Shape PlacesOf(int value) const override {
+    const SymbolicShape& shape = *shapes_.Of(value);
+    Shape places;
+    for (size_t i = 1; shape.size() > 3 && i + 1 < shape.size(); ++i) places.push_back(*shape[i].Number());
+    return places;
+  }
+  std::optional<Wholes> SizesOf(int value) const override {
+    const auto& shape = shapes_.Of(value);
+    if (!shape) return std::nullopt;
+    Wholes sizes;
+    for (const SymbolicInt& size : *shape) {
+      const auto number = size.Number();
+      const bool is_batch = size == candidate_.extents.batch, is_length = size == candidate_.extents.length;
+      if (!number && !is_batch && !is_length) return std::nullopt;
+      sizes.push_back(number ? Whole{*number} : is_batch ? Whole{1, 1, 0} : Whole{1, 0, 1});
+    }
+    return sizes;
   }
   bool MayHold(size_t node) const override { return !taken_.contains(static_cast<int>(node)); }
   bool IsVital(size_t node) const override { return candidate_.scores.contains(node) && MayHold(node); }
 
  private:
   static_assert(Survey::kOutside == SectionSource::kOutside);
+  const Graph& graph_;
   const Survey& survey_;
   const RunShapes& shapes_;
   const Candidate& candidate_;
@@ -98,7 +137,7 @@ std::vector<Candidate> Likely(const Graph& graph, const Survey& survey, const Ru
   };
   std::map<std::string, std::map<std::string, Votes>> votes;  // by length and batch
   for (size_t value = 0; value < graph.values.size(); ++value) {
-    const auto extents = ExtentsOf(static_cast<int>(value), survey, shapes);
+    const auto extents = ExtentsOf(graph, static_cast<int>(value), survey, shapes);
     if (!extents || taken.contains(survey.MakerOf(static_cast<int>(value)))) continue;
     Votes& its = votes[extents->length.Text()][extents->batch.Text()];
     if (its.count++ == 0) its.candidate = {*extents, attended(*extents)};
@@ -153,13 +192,26 @@ bool HasAttention(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == "Softmax"; });
 }
 
+// Has the port say a fixed length as the value does: as one dimension or as several.
+void TakePlaces(const Survey& survey, int value, const Network& network, NetworkPort& port) {
+  const auto& shape = survey.shapes[static_cast<size_t>(value)];
+  if (!shape || network.sequences->length == 0) return;
+  if (port.value == -1 || !network.values[static_cast<size_t>(port.value)].per_token) return;
+  port.dims.assign(shape->begin() + (network.batch_size == 0 ? 1 : 0), shape->end());
+}
+
 StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, const RunShapes& shapes,
                                   const Candidate& candidate, const std::set<int>& taken) {
   Graph copy = CopyFor(graph, candidate.extents);
-  SWIZZLE_ASSIGN_OR_RETURN(SequenceSection section, RecogniseSection(copy, Source(survey, shapes, candidate, taken)));
+  SWIZZLE_ASSIGN_OR_RETURN(SequenceSection section,
+                           RecogniseSection(copy, Source(graph, survey, shapes, candidate, taken)));
   SWIZZLE_RETURN_IF_ERROR(RunSectionPasses(section.graph));
   SWIZZLE_ASSIGN_OR_RETURN(Network network, Lower(std::move(section.graph)));
   if (section.inputs.empty()) return Unimplemented("a region of sequences reads nothing");
+  for (size_t i = 0; i < section.inputs.size(); ++i) TakePlaces(survey, section.inputs[i], network, network.inputs[i]);
+  for (size_t i = 0; i < section.outputs.size(); ++i) {
+    TakePlaces(survey, section.outputs[i], network, network.outputs[i]);
+  }
   const auto& input = survey.shapes[static_cast<size_t>(section.inputs.front())];
   for (size_t i = 0; input && i < section.outputs.size(); ++i) {
     const auto& shape = survey.shapes[static_cast<size_t>(section.outputs[i])];

@@ -1,23 +1,37 @@
 #include "model_loader/regions/token_stem.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
 #include "model_loader/network/join_planes.h"
+#include "model_loader/regions/run_shapes.h"
+#include "model_loader/semantics/evaluate.h"
 
 namespace swizzle::regions {
 namespace {
 
-// Where tokens come from.
-struct TokenSource {
+// What each token of a value [batch, length, channels] is: a position of planes, or none, and what is added to it.
+struct TokenRows {
   int planes = kNoValue;
-  DenseMatrix added;    // [length, channels]: vectors before the positions, then zeros
-  std::set<int> nodes;  // between the planes and the tokens
+  std::vector<int64_t> positions;  // by token; kNone: it has none
+  DenseMatrix added;               // [length, channels]
+  static constexpr int64_t kNone = -1;
+
+  // Whether the last tokens are all positions in their order, and the others none.
+  bool EndInPositions() const {
+    const auto first = std::ranges::find_if(positions, [](int64_t position) { return position != kNone; });
+    int64_t next = 0;
+    return std::all_of(first, positions.end(), [&](int64_t position) { return position == next++; });
+  }
 };
 
 class StemFinder {
@@ -25,27 +39,15 @@ class StemFinder {
   StemFinder(const Graph& graph, const Survey& survey, const std::set<int>& taken)
       : graph_(graph), survey_(survey), taken_(taken) {}
 
-  // Where the tokens of a value [batch, length, channels] come from; nothing where they are no plane's positions.
-  std::optional<TokenSource> SourceOf(int tokens) const {
-    const Shape* const shape = ShapeOf(tokens, 3);
-    if (shape == nullptr) return std::nullopt;
-    TokenSource source;
-    source.added.rows = (*shape)[1];
-    source.added.cols = (*shape)[2];
-    int positions = tokens;
-    if (const Node* const joins = MakerIf(tokens, "Concat")) {
-      const auto axis = IntAttribute(*joins, "axis", 0);
-      if (!axis.ok() || (*axis != 1 && *axis != -2)) return std::nullopt;
-      for (size_t i = 0; i + 1 < joins->inputs.size(); ++i) {
-        if (!TakeVectors(joins->inputs[i], source)) return std::nullopt;
-      }
-      source.nodes.insert(survey_.MakerOf(tokens));
-      positions = joins->inputs.back();
-    }
-    if (static_cast<int64_t>(source.added.values.size()) > source.added.rows * source.added.cols) return std::nullopt;
-    source.added.values.resize(static_cast<size_t>(source.added.rows * source.added.cols));
-    source.planes = PlanesOf(positions, source.nodes);
-    return source.planes == kNoValue ? std::nullopt : std::optional(std::move(source));
+  // What the tokens of a value are; nothing where they are no plane's positions. Adds the nodes between planes and
+  // tokens.
+  std::optional<TokenRows> RowsOf(int tokens, std::set<int>& nodes) {
+    std::optional<TokenRows> rows = RowsOf(tokens, kMostSteps, nodes);
+    if (!rows || rows->planes == kNoValue || !rows->EndInPositions()) return std::nullopt;
+    const Shape& planes = *survey_.shapes[static_cast<size_t>(rows->planes)];
+    const int64_t plane = *ElementCount(Shape(planes.begin() + 2, planes.end()));
+    const auto with_position = std::ranges::count_if(rows->positions, [](int64_t p) { return p != TokenRows::kNone; });
+    return with_position == plane ? std::move(rows) : std::nullopt;
   }
 
   // All nodes that the value is made by; nothing where one is of another region.
@@ -79,6 +81,16 @@ class StemFinder {
   }
 
  private:
+  static constexpr int kMostSteps = 8;  // from tokens back to planes
+
+  // The shape of a value of tokens, [batch, length, channels]; where height and width are the length, their product is.
+  std::optional<Shape> TokenShapeOf(int value) const {
+    const auto& shape = survey_.shapes[static_cast<size_t>(value)];
+    if (!shape || shape->size() < 3 || shape->size() > 4) return std::nullopt;
+    const StatusOr<int64_t> length = ElementCount(Shape(shape->begin() + 1, shape->end() - 1));
+    return length.ok() ? std::optional(Shape{shape->front(), *length, shape->back()}) : std::nullopt;
+  }
+
   const Shape* ShapeOf(int value, size_t rank) const {
     const auto& shape = survey_.shapes[static_cast<size_t>(value)];
     return shape && shape->size() == rank ? &*shape : nullptr;
@@ -91,19 +103,127 @@ class StemFinder {
     return node.op == op && node.domain.empty() ? &node : nullptr;
   }
 
-  // Vectors [batch, count, channels] that are the same for every row: of one row, or an Expand of one.
-  bool TakeVectors(int value, TokenSource& source) const {
-    const Shape* const shape = ShapeOf(value, 3);
+  std::optional<TokenRows> RowsOf(int tokens, int steps, std::set<int>& nodes) {
+    const auto [rows, is_new] = rows_.try_emplace(tokens);
+    if (is_new) rows->second = MadeRowsOf(tokens, steps, nodes);
+    return rows->second;
+  }
+
+  std::optional<TokenRows> MadeRowsOf(int tokens, int steps, std::set<int>& nodes) {
+    const auto shape = TokenShapeOf(tokens);
+    if (!shape || steps == 0) return std::nullopt;
+    if (auto vectors = VectorsOf(tokens, (*shape)[1], (*shape)[2], nodes)) {
+      std::vector<int64_t> none(static_cast<size_t>((*shape)[1]), TokenRows::kNone);
+      return TokenRows{kNoValue, std::move(none), *std::move(vectors)};
+    }
+    std::optional<TokenRows> rows;
+    if (const Node* const joins = MakerIf(tokens, "Concat")) {
+      rows = Joined(*joins, steps, nodes);
+    } else if (const Node* const adds = MakerIf(tokens, "Add")) {
+      rows = Added(*adds, steps, nodes);
+    } else if (const Node* const takes = MakerIf(tokens, "Slice")) {
+      rows = Taken(*takes, steps, nodes);
+    } else {
+      return PositionsOf(tokens, *shape, nodes);
+    }
+    if (!rows || std::ssize(rows->positions) != (*shape)[1] || rows->added.cols != (*shape)[2]) return std::nullopt;
+    nodes.insert(survey_.MakerOf(tokens));
+    return rows;
+  }
+
+  std::optional<TokenRows> PositionsOf(int tokens, const Shape& shape, std::set<int>& nodes) const {
+    TokenRows rows;
+    rows.planes = PlanesOf(tokens, nodes);
+    if (rows.planes == kNoValue) return std::nullopt;
+    rows.positions.resize(static_cast<size_t>(shape[1]));
+    std::iota(rows.positions.begin(), rows.positions.end(), 0);
+    rows.added = {shape[1], shape[2], std::vector<float>(static_cast<size_t>(shape[1] * shape[2]))};
+    return rows;
+  }
+
+  // Tokens of one value behind those of another.
+  std::optional<TokenRows> Joined(const Node& node, int steps, std::set<int>& nodes) {
+    const auto axis = IntAttribute(node, "axis", 0);
+    if (!axis.ok() || (*axis != 1 && *axis != -2) || ShapeOf(node.outputs[0], 3) == nullptr) return std::nullopt;
+    TokenRows all;
+    for (const int input : node.inputs) {
+      const auto part = RowsOf(input, steps - 1, nodes);
+      if (!part) return std::nullopt;
+      const bool is_of_others = all.planes != kNoValue && part->planes != kNoValue && all.planes != part->planes;
+      if (is_of_others || (all.added.rows > 0 && all.added.cols != part->added.cols)) return std::nullopt;
+      if (part->planes != kNoValue) all.planes = part->planes;
+      all.positions.insert(all.positions.end(), part->positions.begin(), part->positions.end());
+      all.added.values.insert(all.added.values.end(), part->added.values.begin(), part->added.values.end());
+      all.added.rows += part->added.rows;
+      all.added.cols = part->added.cols;
+    }
+    return all;
+  }
+
+  // Vectors that are the same for every row, and tokens.
+  std::optional<TokenRows> Added(const Node& node, int steps, std::set<int>& nodes) {
+    const auto shape = TokenShapeOf(node.outputs[0]);
+    for (const size_t at : {0, 1}) {
+      const auto vectors = VectorsOf(node.inputs[at], (*shape)[1], (*shape)[2], nodes);
+      if (!vectors) continue;
+      auto rows = RowsOf(node.inputs[1 - at], steps - 1, nodes);
+      if (!rows || rows->added.values.size() != vectors->values.size()) return std::nullopt;
+      std::ranges::transform(rows->added.values, vectors->values, rows->added.values.begin(), std::plus());
+      return rows;
+    }
+    return std::nullopt;
+  }
+
+  // Some of the tokens of a value, as the node takes them of numbers that count these.
+  std::optional<TokenRows> Taken(const Node& node, int steps, std::set<int>& nodes) {
+    const Shape* const shape = ShapeOf(node.inputs[0], 3);
+    const Shape* const left = ShapeOf(node.outputs[0], 3);
+    if (shape == nullptr || left == nullptr || (*shape)[2] != (*left)[2] || (*shape)[0] != (*left)[0]) {
+      return std::nullopt;
+    }
+    std::vector<std::optional<Elements>> inputs = {Elements{DType::kInt64, {1, (*shape)[1], 1}, {}}};
+    for (int64_t i = 0; i < (*shape)[1]; ++i) inputs[0]->scalars.push_back({.whole = i});
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      const interpreter::Array* const known = node.inputs[i] == kNoValue ? nullptr : survey_.KnownOf(node.inputs[i]);
+      if (known == nullptr && node.inputs[i] != kNoValue) return std::nullopt;
+      inputs.push_back(known == nullptr ? std::nullopt : Elements::FromTensor(TensorOf(*known)));
+    }
+    std::vector<const Elements*> arguments;
+    for (const auto& input : inputs) arguments.push_back(input ? &*input : nullptr);
+    const auto taken = Evaluate(node, arguments);
+    if (!taken.ok() || !*taken || (*taken)->shape != Shape{1, (*left)[1], 1}) return std::nullopt;
+    const auto rows = RowsOf(node.inputs[0], steps - 1, nodes);
+    if (!rows) return std::nullopt;
+    TokenRows some{rows->planes, {}, {(*left)[1], rows->added.cols, {}}};
+    for (const Scalar& token : (*taken)->scalars) {
+      some.positions.push_back(rows->positions[static_cast<size_t>(token.whole)]);
+      const auto vector = rows->added.values.begin() + token.whole * rows->added.cols;
+      some.added.values.insert(some.added.values.end(), vector, vector + rows->added.cols);
+    }
+    return some;
+  }
+
+  // Vectors [batch, length, channels] that are the same for every row: known ones that broadcast to these, or an Expand
+  // of such.
+  std::optional<DenseMatrix> VectorsOf(int value, int64_t length, int64_t channels, std::set<int>& nodes) const {
     const Node* const expands = MakerIf(value, "Expand");
     const interpreter::Array* const known = survey_.KnownOf(expands != nullptr ? expands->inputs[0] : value);
-    if (shape == nullptr || known == nullptr || known->dtype != DType::kFloat32) return false;
-    Shape of_row = known->shape;
-    while (of_row.size() < 3) of_row.insert(of_row.begin(), 1);
-    if (known->elements() == 0 || of_row != Shape{1, (*shape)[1], (*shape)[2]}) return false;
-    const auto numbers = known->As<float>();
-    source.added.values.insert(source.added.values.end(), numbers.begin(), numbers.end());
-    if (expands != nullptr) source.nodes.insert(survey_.MakerOf(value));
-    return true;
+    if (known == nullptr || known->dtype != DType::kFloat32 || known->elements() == 0) return std::nullopt;
+    Shape from = known->shape;
+    while (from.size() < 3) from.insert(from.begin(), 1);
+    const auto fits = [](int64_t size, int64_t wanted) { return size == 1 || size == wanted; };
+    if (from.size() != 3 || from[0] != 1 || !fits(from[1], length) || !fits(from[2], channels)) return std::nullopt;
+    DenseMatrix vectors{length, channels, {}};
+    vectors.values.reserve(static_cast<size_t>(length * channels));
+    const std::span<const float> numbers = known->As<float>();
+    for (int64_t token = 0; token < length; ++token) {
+      const int64_t row = from[1] == 1 ? 0 : token;
+      for (int64_t c = 0; c < channels; ++c) {
+        vectors.values.push_back(numbers[static_cast<size_t>(row * from[2] + (from[2] == 1 ? 0 : c))]);
+      }
+    }
+    if (expands != nullptr) nodes.insert(survey_.MakerOf(value));
+    return vectors;
   }
 
   // The value that a Reshape of any spelling keeps the elements of.
@@ -127,10 +247,10 @@ class StemFinder {
     return node->inputs[0];
   }
 
-  // Planes [batch, channels, ...] whose positions, in order, are the tokens of a value [batch, count, channels].
+  // Planes [batch, channels, ...] whose positions, in order, are the tokens of a value [batch, count, channels], or
+  // [batch, height, width, channels].
   int PlanesOf(int tokens, std::set<int>& nodes) const {
-    const Shape* const shape = ShapeOf(tokens, 3);
-    if (shape == nullptr) return kNoValue;
+    const auto shape = TokenShapeOf(tokens);
     const auto has_planes = [&](int value, size_t rank) {
       const Shape* const of_value = value == kNoValue ? nullptr : ShapeOf(value, rank);
       if (of_value == nullptr || survey_.IsKnown(value)) return false;
@@ -154,6 +274,7 @@ class StemFinder {
   const Graph& graph_;
   const Survey& survey_;
   const std::set<int>& taken_;
+  std::map<int, std::optional<TokenRows>> rows_;  // by value: what was looked at
 };
 
 // Whether the stem reads one value, of as many rows as planes has, and of the same ones in both runs of the survey.
@@ -179,15 +300,16 @@ bool IsReadInside(const Graph& graph, const Survey& survey, const std::set<int>&
 
 bool AddStemTo(size_t port, const Graph& graph, const Survey& survey, const std::set<int>& taken,
                SequenceRegion& region) {
-  const StemFinder finder(graph, survey, taken);
-  std::optional<TokenSource> source = finder.SourceOf(region.region.inputs[port]);
-  if (!source) return false;
-  const auto makers = finder.MakersOf(source->planes);
+  StemFinder finder(graph, survey, taken);
+  std::set<int> between;
+  std::optional<TokenRows> tokens = finder.RowsOf(region.region.inputs[port], between);
+  if (!tokens) return false;
+  const auto makers = finder.MakersOf(tokens->planes);
   if (!makers || makers->empty()) return false;
   Region stem = MakeRegion(graph, survey, Form::kImages, *makers);
-  if (!HasRowsOf(stem, source->planes, survey)) return false;
+  if (!HasRowsOf(stem, tokens->planes, survey)) return false;
   std::set<int> of_stem(makers->begin(), makers->end());
-  of_stem.insert(source->nodes.begin(), source->nodes.end());
+  of_stem.insert(between.begin(), between.end());
   std::vector<int> inputs = stem.inputs;
   for (size_t i = 0; i < region.region.inputs.size(); ++i) {
     if (i == port) continue;
@@ -198,10 +320,10 @@ bool AddStemTo(size_t port, const Graph& graph, const Survey& survey, const std:
   all.insert(region.region.nodes.begin(), region.region.nodes.end());
   finder.AddUnread(inputs, all);
   if (!IsReadInside(graph, survey, of_stem, all)) return false;
-  stem.outputs = {source->planes};
+  stem.outputs = {tokens->planes};
   StatusOr<Network> planes = NetworkOf(graph, survey, stem);
   if (!planes.ok()) return false;
-  Network joined = JoinPlanes(*std::move(planes), region.network, port, std::move(source->added));
+  Network joined = JoinPlanes(*std::move(planes), region.network, port, std::move(tokens->added));
   if (!joined.Validate().ok()) return false;
   region.network = std::move(joined);
   region.region.nodes.assign(all.begin(), all.end());

@@ -10,9 +10,9 @@
 namespace swizzle::regions {
 
 // Has the region begin with its stem, where it has one: one of its inputs has the positions of planes for its tokens,
-// perhaps behind vectors that are the same for every row (a class token, registers), and all that these planes are made
-// of is one network of images, of which nothing else reads anything. Otherwise the region stays as it is. taken: nodes
-// of other regions.
+// perhaps behind vectors that are the same for every row (a class token, registers) or with such added, and all that
+// these planes are made of is one network of images, of which nothing else reads anything. Otherwise the region stays
+// as it is. taken: nodes of other regions.
 void AddStem(const Graph& graph, const Survey& survey, const std::set<int>& taken, SequenceRegion& region);
 
 }  // namespace swizzle::regions

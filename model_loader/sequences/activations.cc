@@ -191,6 +191,16 @@ StatusOr<std::pair<Tokens, double>> WithoutFactor(Context& context, const Tokens
   return std::pair{std::move(applied), 1.0};
 }
 
+View ViewOfActivation(Context& context, const Shape& places, int64_t channels) {
+  View view;
+  view.dims = {context.BatchAxis(), context.LengthAxis(), ChannelAxis(channels)};
+  if (places.empty()) return view;
+  Wholes shape = {SizeOf(view.dims[0])};
+  for (const int64_t size : places) shape.push_back(Whole{size});
+  shape.push_back(Whole{channels});
+  return Reshaped(view, shape).value_or(view);
+}
+
 StatusOr<Tokens> Contiguous(Context& context, const Tokens& tokens) {
   Tokens contiguous = tokens;
   SWIZZLE_ASSIGN_OR_RETURN(contiguous, Materialised(context, contiguous));

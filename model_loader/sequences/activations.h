@@ -9,6 +9,10 @@
 
 namespace swizzle::sequences {
 
+// Of an activation that is made elsewhere: [batch, length, channels], or with `places` in the length's stead.
+// REQUIRES: these are none, or a fixed length taken apart.
+View ViewOfActivation(Context& context, const Shape& places, int64_t channels);
+
 // The activation that a form stands for, a finished layer normalisation among them.
 StatusOr<Tokens> AsTokens(Context& context, const Form& form);
 // The same activation, its function applied.

@@ -148,7 +148,7 @@ StatusOr<Form> ComputeKnown(Context& context) {
   bool uniform = true;
   for (size_t i = 0; i < context.node().inputs.size(); ++i) {
     const Known* known = context.InputAs<Known>(i);
-    if (known == nullptr || (known->numbers.empty() && known->constant != kNoValue)) {
+    if (known == nullptr || !known->IsListed()) {
       return context.Refuse("an input is left out or too large");
     }
     const auto shape = Broadcast(result.shape, known->shape);

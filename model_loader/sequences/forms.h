@@ -2,6 +2,7 @@
 #ifndef SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_FORMS_H_
 
+#include <algorithm>
 #include <compare>
 #include <memory>
 #include <optional>
@@ -40,6 +41,11 @@ struct Known {
   int constant = kNoValue;      // the constant in the graph that was read, where the value is one
 
   bool IsUniform() const { return numbers.size() == 1; }
+  // Whether `numbers` tells of all elements, of which there may be none.
+  bool IsListed() const {
+    const auto is_zero = [](const Whole& size) { return size == Whole{0}; };
+    return !numbers.empty() || constant == kNoValue || std::ranges::any_of(shape, is_zero);
+  }
 };
 
 // offset + per_position * position in the sequence, along kLength, + per_sequence * place in the batch, along kBatch.
@@ -206,6 +212,7 @@ struct Scores {
   int64_t group_size = 1;                   // heads of queries that share one of keys
   std::vector<int64_t> head_order = {};     // the channels that the view's leading dimensions began with
   int64_t windows = 1;                      // that a sequence is cut into, whose tokens attend to one another
+  bool of_one_query = false;                // which all tokens have: the view has it once
   double scale = 1.0;
   int mask = kNoValue;  // input of the new graph
   double masked_bias = 0.0;

@@ -38,6 +38,7 @@ constexpr Row kRows[] = {
     {"", "GatherElements", InterpretGatherElements},
     {"", "GatherND", InterpretGatherND},
     {"", "Gemm", InterpretGemm},
+    {"", "GlobalAveragePool", InterpretGlobalAveragePool},
     {"", "If", InterpretIf},
     {"", "LayerNormalization", InterpretLayerNorm},
     {"", "LpNormalization", InterpretLpNormalization},

@@ -30,7 +30,7 @@ StatusOr<Form> EvaluateKnown(Context& context) {
   if (op == "MatMul" || op == "LayerNormalization") return EvaluateConstants(context);
   const auto is_listed = [&](size_t i) {
     const Known* known = context.InputAs<Known>(i);
-    return known == nullptr || !known->numbers.empty() || known->constant == kNoValue;
+    return known == nullptr || known->IsListed();
   };
   bool listed = true, uniform = true;
   for (size_t i = 0; i < context.node().inputs.size(); ++i) listed = listed && is_listed(i);
@@ -81,8 +81,8 @@ StatusOr<Form> Interpret(Context& context) {
     all_known = all_known && std::holds_alternative<Known>(input);
   }
   if (all_known) return EvaluateKnown(context);
-  constexpr std::string_view kFollowMoves[] = {"Concat", "Flatten", "Pad",       "Reshape",  "Shape",
-                                               "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
+  constexpr std::string_view kFollowMoves[] = {"Concat", "Flatten", "Pad",     "ReduceMean", "Reshape",
+                                               "Shape",  "Slice",   "Squeeze", "Transpose",  "Unsqueeze"};
   if (std::ranges::find(kFollowMoves, node.op) == std::end(kFollowMoves)) {
     const Status settled = SettleInputs(context);
     if (!settled.ok()) return context.Refuse(settled.message());

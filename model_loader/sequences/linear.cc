@@ -8,6 +8,7 @@
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/places.h"
 #include "model_loader/sequences/position_numbers.h"
+#include "model_loader/sequences/probes.h"
 #include "model_loader/sequences/rounding.h"
 #include "model_loader/sequences/scores.h"
 
@@ -79,6 +80,7 @@ StatusOr<Form> InterpretMatMul(Context& context) {
     if (transposed != 0) return context.Refuse(batch, " is set");
   }
   if (trans_a != 0) return context.Refuse("transA is set");
+  if (MeetsProbe(context)) return MultiplyProbe(context, alpha, trans_b != 0);
   if (context.AnyInputIs<Positions>() || context.AnyInputIs<PositionNumbers>()) {
     if (trans_b != 0 || alpha != 1.0f) return context.Refuse("it scales or transposes positions");
     return MultiplyPositionNumbers(context);

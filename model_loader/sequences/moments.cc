@@ -12,6 +12,7 @@
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/interpret.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pools.h"
 
 namespace swizzle::sequences {
@@ -199,9 +200,14 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
   const int64_t rank = static_cast<int64_t>(shape.size());
   SWIZZLE_ASSIGN_OR_RETURN(const bool keep, KeepsAxes(context.node()));
   SWIZZLE_ASSIGN_OR_RETURN(const auto axes, AxesOr(context, 1, rank));
-  if (!axes || axes->size() != 1) return context.Refuse("it is not over one dimension");
-  const size_t axis = static_cast<size_t>((*axes)[0]);
-  const bool last = (*axes)[0] == rank - 1;
+  if (!axes) return context.Refuse("it is over all dimensions");
+  if (const auto* moved = context.InputAs<MovedTokens>(0)) {
+    SWIZZLE_ASSIGN_OR_RETURN(auto of_part, MeanOverPart(context, *moved, *axes, keep));
+    if (of_part) return *std::move(of_part);
+    const Status settled = SettleInputs(context);
+    if (!settled.ok()) return context.Refuse(settled.message());
+  }
+  const bool last = axes->size() == 1 && (*axes)[0] == rank - 1;
   if (const auto* moment = context.InputAs<Moment>(0); moment != nullptr && moment->stage == Stage::kSquares) {
     if (!last || !keep) return context.Refuse("it is not over the channels");
     Moment variance = At(*moment, Stage::kVariance);
@@ -209,7 +215,8 @@ StatusOr<Form> InterpretReduceMean(Context& context) {
     return variance;
   }
   SWIZZLE_ASSIGN_OR_RETURN(Tokens tokens, AsTokens(context, context.Input(0)));
-  if (tokens.view.Is(axis, AxisKind::kLength)) return MeanOf(context, tokens, axis, keep);
+  SWIZZLE_ASSIGN_OR_RETURN(auto of_all, MeanOver(context, tokens, *axes, keep));
+  if (of_all) return *std::move(of_all);
   if (!last || !keep) return context.Refuse("it is over neither the channels nor the tokens");
   Moment mean;
   if (IsSquare(tokens.samples)) {

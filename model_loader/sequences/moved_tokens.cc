@@ -29,16 +29,6 @@ Rows PlacesOf(const Axes& axes) {
   return places;
 }
 
-// The row of the matrix that each position of the view is.
-Rows RowsOf(const MovedTokens& moved) {
-  Rows rows = PlacesOf(moved.tokens.view.AllAxes());
-  for (int32_t& row : rows) {
-    row += static_cast<int32_t>(moved.first_place);
-    if (moved.rows != nullptr) row = (*moved.rows)[static_cast<size_t>(row)];
-  }
-  return rows;
-}
-
 bool CountsUp(const Rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] != static_cast<int32_t>(i)) return false;
@@ -65,6 +55,15 @@ bool DifferInPlaces(const View& a, const View& b, size_t axis) {
 }
 
 }  // namespace
+
+Rows RowsOf(const MovedTokens& moved) {
+  Rows rows = PlacesOf(moved.tokens.view.AllAxes());
+  for (int32_t& row : rows) {
+    row += static_cast<int32_t>(moved.first_place);
+    if (moved.rows != nullptr) row = (*moved.rows)[static_cast<size_t>(row)];
+  }
+  return rows;
+}
 
 std::optional<MovedTokens> AsMoved(const Form& form) {
   if (const auto* moved = std::get_if<MovedTokens>(&form)) return *moved;
@@ -106,8 +105,12 @@ Status SettleInputs(Context& context) {
 }
 
 std::optional<Form> SlicePlaces(const Form& form, size_t axis, int64_t start, int64_t count) {
-  const auto moved = AsMoved(form);
+  auto moved = AsMoved(form);
   const auto is_place = [](const Axis& at) { return at.kind == AxisKind::kPlaces; };
+  if (moved && moved->tokens.view.Is(axis, AxisKind::kLength)) {
+    Axis& length = moved->tokens.view.dims[axis][0];
+    if (length.size.IsNumber()) length = {AxisKind::kPlaces, length.size, 1};
+  }
   if (!moved || moved->tokens.view.dims[axis].empty() || !std::ranges::all_of(moved->tokens.view.dims[axis], is_place))
     return std::nullopt;
   MovedTokens part = *moved;

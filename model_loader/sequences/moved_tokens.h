@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "model_loader/sequences/context.h"
 
@@ -20,8 +21,10 @@ StatusOr<Tokens> Settled(Context& context, const MovedTokens& moved);
 // The same for every input that was moved.
 Status SettleInputs(Context& context);
 
-// `count` positions of a dimension of an activation's; nothing where it is not of positions of a fixed length, or of
-// all.
+// The row of the matrix, counted in a sequence, that each position of the view is.
+std::vector<int32_t> RowsOf(const MovedTokens& moved);
+
+// `count` positions of a dimension of an activation's; nothing where it is not of positions of a fixed length.
 std::optional<Form> SlicePlaces(const Form& form, size_t axis, int64_t start, int64_t count);
 // Parts of one activation's sequences, joined along a dimension of positions: what rolls end with.
 StatusOr<Form> JoinPlaces(Context& context, size_t axis);

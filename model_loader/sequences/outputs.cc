@@ -9,7 +9,7 @@
 
 namespace swizzle::sequences {
 
-StatusOr<Tokens> AsOutput(Context& context, const Form& form, const std::string& name) {
+StatusOr<Tokens> AsOutput(Context& context, const Form& form, const std::string& name, bool may_split_length) {
   const Emitter& out = context.out();
   if (const auto* unknown = std::get_if<Unknown>(&form)) return unknown->why;
   const auto tokens = AsTokens(context, form);
@@ -17,6 +17,9 @@ StatusOr<Tokens> AsOutput(Context& context, const Form& form, const std::string&
   SWIZZLE_ASSIGN_OR_RETURN(Tokens whole, Contiguous(context, *tokens));
   SWIZZLE_ASSIGN_OR_RETURN(whole, Materialised(context, whole));
   const bool per_token = out.IsPerToken(whole.value);
+  if (may_split_length && per_token) {
+    if (auto joined = WithPositionsAsOne(whole.view, 1)) whole.view = *std::move(joined);
+  }
   const std::vector<Axes>& dims = whole.view.dims;
   const size_t leading = per_token ? 2 : 1;
   if (dims.size() < leading || dims[0] != context.BatchAxis() || (per_token && dims[1] != context.LengthAxis()) ||

@@ -10,8 +10,9 @@
 namespace swizzle::sequences {
 
 // The activation that a form stands for, functions applied, all of its channels in order: [batch, length, channels] or
-// [batch, channels]; one number a token may stand without channels. UNIMPLEMENTED, naming the output, for all else.
-StatusOr<Tokens> AsOutput(Context& context, const Form& form, const std::string& name);
+// [batch, channels]; one number a token may stand without channels. may_split_length: several dimensions may stand for
+// the length, too. UNIMPLEMENTED, naming the output, for all else.
+StatusOr<Tokens> AsOutput(Context& context, const Form& form, const std::string& name, bool may_split_length);
 
 // Makes it an output of the canonical graph. REQUIRES: AsOutput gave it.
 void AddOutput(Context& context, const Tokens& tokens, const std::string& name);

@@ -125,7 +125,8 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
   const auto taken = TakenOf(shape[axis], start, end);
   if (!taken) return context.Refuse("what it takes of ", Text(shape), " depends on the batch or the length");
   if (taken->start == Whole{0} && taken->count == shape[axis]) return form;
-  if (taken->start.IsNumber() && taken->count.IsNumber() && taken->count.factor > 0) {
+  const bool of_one = tokens != nullptr && taken->count.IsOne() && tokens->view.Is(axis, AxisKind::kLength);
+  if (taken->start.IsNumber() && taken->count.IsNumber() && taken->count.factor > 0 && !of_one) {
     auto part = SlicePlaces(form, static_cast<size_t>(axis), taken->start.factor, taken->count.factor);
     if (part) return *std::move(part);
   }

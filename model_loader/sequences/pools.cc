@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/moved_tokens.h"
 
 namespace swizzle::sequences {
 namespace {
@@ -33,12 +35,70 @@ StatusOr<Form> SelectTokenOf(Context& context, const Tokens& tokens, size_t axis
   return selected;
 }
 
-StatusOr<Form> MeanOf(Context& context, const Tokens& tokens, size_t axis, bool keep) {
-  SWIZZLE_ASSIGN_OR_RETURN(Tokens mean, Contiguous(context, tokens));
+StatusOr<std::optional<Form>> MeanOver(Context& context, const Tokens& tokens, const std::vector<int64_t>& axes,
+                                       bool keep) {
+  if (axes.empty()) return std::nullopt;
+  const auto first = static_cast<size_t>(axes[0]);
+  const auto joined = WithPositionsAsOne(tokens.view, first);
+  const auto more = static_cast<int64_t>(axes.size()) - 1;  // dimensions that are one with the first
+  const bool are_neighbours = axes.back() - axes[0] == more;
+  if (!joined || !are_neighbours || joined->rank() + axes.size() - 1 != tokens.view.rank()) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens mean, Contiguous(context, {tokens.value, tokens.samples, *joined}));
   mean.value = context.out().MeanTokens(mean.value);
-  mean.view = WithoutLength(mean.view, axis, keep);
+  mean.view = WithoutLength(mean.view, first, keep);
+  if (keep) mean.view.dims.insert(mean.view.dims.begin() + axes[0], static_cast<size_t>(more), Axes());
   context.facts().TakePlainMean();
   return mean;
+}
+
+StatusOr<std::optional<Form>> MeanOverPart(Context& context, const MovedTokens& part, const std::vector<int64_t>& axes,
+                                           bool keep) {
+  constexpr size_t kMostOthers = 8;
+  const auto is_place = [](const Axis& axis) { return axis.kind == AxisKind::kPlaces; };
+  const View& view = part.tokens.view;
+  for (size_t i = 0; i < view.rank(); ++i) {
+    const bool is_over = std::ranges::find(axes, static_cast<int64_t>(i)) != axes.end();
+    if (!std::ranges::all_of(view.dims[i], [&](const Axis& axis) { return is_place(axis) == is_over; }))
+      return std::nullopt;
+  }
+  const std::vector<int32_t> rows = RowsOf(part);
+  std::map<int32_t, int64_t> others;  // by row: how much more often than once it counts
+  for (int32_t row = 0; row < context.FixedLength(); ++row) others[row] = -1;
+  for (const int32_t row : rows) ++others[row];
+  std::erase_if(others, [](const auto& row) { return row.second == 0; });
+  if (others.size() > kMostOthers || std::ssize(rows) > context.FixedLength()) return std::nullopt;
+  SWIZZLE_ASSIGN_OR_RETURN(Tokens mean, Contiguous(context, {part.tokens.value, part.tokens.samples, view}));
+  const int64_t channels = context.out().Channels(mean.value);
+  const auto scaled = [&](int value, double factor) {
+    const auto count = static_cast<size_t>(channels);
+    return context.out().Affine(value, std::vector<float>(count, static_cast<float>(factor)),
+                                std::vector<float>(count));
+  };
+  const auto count = static_cast<double>(rows.size());
+  const int all = context.out().MeanTokens(mean.value);
+  int sum = scaled(all, static_cast<double>(context.FixedLength()) / count);
+  for (const auto& [row, times] : others) {
+    if (row != 0) context.facts().ReadLaterToken();
+    const int token = context.out().SelectToken(mean.value, row);
+    sum = context.out().Add(sum, scaled(token, static_cast<double>(times) / count));
+  }
+  context.facts().TakePlainMean();
+  mean.value = sum;
+  for (size_t i = axes.size(); i-- > 0;) {
+    mean.view.dims[static_cast<size_t>(axes[i])].clear();
+    if (!keep) mean.view.dims.erase(mean.view.dims.begin() + axes[i]);
+  }
+  return mean;
+}
+
+StatusOr<Form> InterpretGlobalAveragePool(Context& context) {
+  std::vector<int64_t> axes;
+  const auto rank = static_cast<int64_t>(ShapeOf(context.Input(0))->size());
+  for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(axis);
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsTokens(context, context.Input(0)));
+  SWIZZLE_ASSIGN_OR_RETURN(auto mean, MeanOver(context, tokens, axes, true));
+  if (!mean) return context.Refuse("it is not the mean of all tokens");
+  return *std::move(mean);
 }
 
 StatusOr<Form> InterpretReduceSum(Context& context) {

@@ -102,6 +102,20 @@ StatusOr<Form> ProductOf(Context& context, const PositionNumbers& a, const Posit
   return Of(std::move(columns), paired->view);
 }
 
+// Of numbers by channel alone.
+StatusOr<Form> SumOf(Context& context, const PositionNumbers& a, const PositionNumbers& b) {
+  const auto paired = PairInOrder(a.view, b.view);
+  if (!paired) return context.Refuse("its inputs do not go together");
+  PositionColumns columns;
+  for (const auto& [left, right] : paired->channels) {
+    const PositionColumn &x = (*a.columns)[static_cast<size_t>(left)], &y = (*b.columns)[static_cast<size_t>(right)];
+    const auto goes_by_position = [](const PositionColumn& c) { return c.kind != Kind::kLinear || c.slope != 0.0f; };
+    if (goes_by_position(x) || goes_by_position(y)) return context.Refuse("it adds numbers that go by position");
+    columns.push_back({.start = static_cast<float>(x.start * x.factor) + static_cast<float>(y.start * y.factor)});
+  }
+  return Of(std::move(columns), paired->view);
+}
+
 // The cosines or sines of angles.
 StatusOr<Form> WavesOf(Context& context, const PositionNumbers& angles, Kind kind) {
   PositionColumns columns = *angles.columns;
@@ -194,6 +208,11 @@ StatusOr<Form> CombinePositionNumbers(Context& context) {
   const std::string& op = context.node().op;
   const size_t inputs = context.node().inputs.size();
   if (inputs == 2 && op == "Mul") return MultiplyPositionNumbers(context);
+  if (inputs == 2 && op == "Add") {
+    SWIZZLE_ASSIGN_OR_RETURN(const PositionNumbers a, AsPositionNumbers(context, context.Input(0)));
+    SWIZZLE_ASSIGN_OR_RETURN(const PositionNumbers b, AsPositionNumbers(context, context.Input(1)));
+    return SumOf(context, a, b);
+  }
   SWIZZLE_ASSIGN_OR_RETURN(const PositionNumbers numbers, AsPositionNumbers(context, context.Input(0)));
   if (op == "Cos") return WavesOf(context, numbers, Kind::kCosine);
   if (op == "Sin") return WavesOf(context, numbers, Kind::kSine);

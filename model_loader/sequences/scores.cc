@@ -55,6 +55,13 @@ int64_t WindowsOf(Context& context, const View& view, size_t i) {
   return context.facts().sequences().length / view.dims[i][0].size.factor;
 }
 
+int64_t QueryWindowsOf(Context& context, const View& view, bool of_one_query) {
+  if (view.rank() < 2) return 0;
+  const size_t at = view.rank() - 2;
+  if (of_one_query) return view.dims[at].empty() ? 1 : 0;
+  return WindowsOf(context, view, at);
+}
+
 // The channels of heads, as often as they are there, and of each in order.
 std::vector<int64_t> HeadChannels(const View& view, const Axes& of_head) {
   Axes axes = AsHeads(LeadingAxes(view));
@@ -174,11 +181,43 @@ StatusOr<Form> AddToScores(Context& context, Scores scores, size_t input, MaskUs
   return WithPairBiases(context, std::move(scores), input, sign);
 }
 
+// Multiplies the scores of each head by a number of its own, as Swin V2 does: its queries are. Of nothing that was
+// added to them.
+StatusOr<Form> ScaleHeads(Context& context, Scores scores, size_t input) {
+  const bool are_plain = scores.mask == kNoValue && scores.pattern == nullptr && scores.biases == nullptr &&
+                         scores.pair_biases == nullptr && scores.places.empty();
+  const View& view = scores.view;
+  const bool as_they_were = ChannelsOf(LeadingAxes(view), 0) == scores.head_order;
+  if (context.node().op != "Mul" || context.InputAs<Known>(input) == nullptr) {
+    return context.Refuse("it changes scores by what is no number");
+  }
+  SWIZZLE_ASSIGN_OR_RETURN(const auto factors, FloatTensor(context, input, "factors"));
+  const size_t rank = view.rank();
+  bool fits = are_plain && as_they_were && factors.first.size() <= rank;
+  for (size_t i = 0; fits && i < factors.first.size(); ++i) {
+    const size_t dim = rank - factors.first.size() + i;
+    const bool of_heads = dim + 2 < rank && IsOfChannels(view.dims[dim]);
+    fits = of_heads ? Whole{factors.first[i]} == SizeOf(view.dims[dim]) : factors.first[i] == 1;
+  }
+  const bool are_positive = std::ranges::all_of(factors.second, [](float f) { return f > 0.0f && std::isfinite(f); });
+  if (!fits || !are_positive || std::ssize(factors.second) != scores.heads) {
+    return context.Refuse("it multiplies scores by other than positive numbers, one a head");
+  }
+  const int64_t channels = context.out().Channels(scores.queries);
+  std::vector<float> scale;
+  for (int64_t c = 0; c < channels; ++c) {
+    scale.push_back(factors.second[static_cast<size_t>(c / (channels / scores.heads))]);
+  }
+  std::vector<float> shift(scale.size());
+  scores.queries = context.out().Affine(scores.queries, std::move(scale), std::move(shift));
+  return scores;
+}
+
 }  // namespace
 
-StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale) {
+StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale, bool of_one_query) {
   const size_t rank = queries.view.rank();
-  const int64_t windows = rank >= 2 ? WindowsOf(context, queries.view, rank - 2) : 0;
+  const int64_t windows = QueryWindowsOf(context, queries.view, of_one_query);
   const bool product = windows > 0 && rank == keys.view.rank() && IsOfChannels(queries.view.dims[rank - 1]) &&
                        WindowsOf(context, keys.view, rank - 1) == windows && IsOfChannels(keys.view.dims[rank - 2]) &&
                        AlikeInHeads(queries.view, keys.view);
@@ -188,6 +227,7 @@ StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& k
   }
   Scores scores;
   scores.windows = windows;
+  scores.of_one_query = of_one_query;
   std::vector<int64_t> of_queries = HeadChannels(queries.view, queries.view.dims[rank - 1]);
   std::vector<int64_t> of_keys = HeadChannels(keys.view, keys.view.dims[rank - 2]);
   const auto size = static_cast<int64_t>(ChannelsOf(queries.view.dims[rank - 1], 0).size());
@@ -225,11 +265,12 @@ Emitter::AttentionInputs InputsOf(const Scores& scores, int values) {
 
 StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values) {
   const size_t rank = values.view.rank();
-  const bool product =
-      scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
-      WindowsOf(context, scores.view, rank - 2) == scores.windows && scores.view.Is(rank - 1, AxisKind::kKeys) &&
-      WindowsOf(context, values.view, rank - 2) == scores.windows && IsOfChannels(values.view.dims[rank - 1]) &&
-      AlikeInHeads(scores.view, values.view) && ChannelsOf(LeadingAxes(scores.view), 0) == scores.head_order;
+  const bool product = scores.stage == Stage::kProbabilities && rank >= 2 && rank == scores.view.rank() &&
+                       QueryWindowsOf(context, scores.view, scores.of_one_query) == scores.windows &&
+                       scores.view.Is(rank - 1, AxisKind::kKeys) &&
+                       WindowsOf(context, values.view, rank - 2) == scores.windows &&
+                       IsOfChannels(values.view.dims[rank - 1]) && AlikeInHeads(scores.view, values.view) &&
+                       ChannelsOf(LeadingAxes(scores.view), 0) == scores.head_order;
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
   const bool masks_sequences = scores.mask != kNoValue || scores.pattern != nullptr || scores.biases != nullptr;
   if (scores.windows > 1 && masks_sequences) return context.Refuse("it masks sequences, but attends within windows");
@@ -259,6 +300,9 @@ StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values
   attended.view = values.view;
   for (size_t i = 0; i + 2 < rank; ++i) attended.view.dims[i] = AsHeads(attended.view.dims[i]);
   attended.view = InOrder(attended.view).view;
+  if (!scores.of_one_query) return attended;
+  attended.value = context.out().SelectToken(attended.value, 0);
+  attended.view.dims[rank - 2].clear();
   return attended;
 }
 
@@ -300,7 +344,7 @@ StatusOr<Form> CombineScores(Context& context) {
   }
   const auto number = NumberOf(context, other);
   if (!number) {
-    if (op != "Add" && !(op == "Sub" && at == 0)) return context.Refuse("it changes scores by what is no number");
+    if (op != "Add" && !(op == "Sub" && at == 0)) return ScaleHeads(context, std::move(scores), other);
     return AddToScores(context, std::move(scores), other, op == "Add" ? MaskUse::kAdded : MaskUse::kSubtracted);
   }
   // The softmax is the same whatever is added to all scores.

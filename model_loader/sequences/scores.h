@@ -7,8 +7,10 @@
 
 namespace swizzle::sequences {
 
-// queries [.., length, channels] times keys [.., channels, length]
-StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale);
+// queries [.., length, channels] times keys [.., channels, length]. of_one_query: all tokens of a sequence have the
+// same query, which is there once, [.., 1, channels].
+StatusOr<Form> ScoresOf(Context& context, const Tokens& queries, const Tokens& keys, double scale,
+                        bool of_one_query = false);
 // An activation's heads, [.., length, channels of a head], as a matrix that has them one behind the other.
 struct HeadMatrix {
   int value = kNoValue;  // of the new graph

@@ -8,10 +8,12 @@
 #define SWIZZLE_MODEL_LOADER_SEQUENCES_SECTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "model_loader/graph/graph.h"
+#include "model_loader/sequences/whole.h"
 
 namespace swizzle {
 
@@ -31,6 +33,10 @@ class SectionSource {
   virtual Tensor Elements(int value) const = 0;
   // The channels of an activation [batch, length, channels] of FP32 that a section may begin with; else 0.
   virtual int64_t ChannelsOf(int value) const = 0;
+  // The dimensions that a fixed length is in such an activation where these are several, [height, width]; else empty.
+  virtual Shape PlacesOf(int) const { return {}; }
+  // The sizes of any value, up to the batch and the length of the sequences; nothing where they are not known so far.
+  virtual std::optional<Wholes> SizesOf(int) const { return std::nullopt; }
   // Whether its elements are FP32.
   virtual bool IsReal(int value) const = 0;
   // Whether a section may hold the node.

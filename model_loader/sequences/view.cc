@@ -123,6 +123,22 @@ std::optional<View> Reshaped(const View& view, const Wholes& shape) {
   return reshaped;
 }
 
+std::optional<View> WithPositionsAsOne(const View& view, size_t first) {
+  const Wholes shape = view.shape();
+  Wholes joined(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(std::min(first, shape.size())));
+  joined.emplace_back();
+  for (size_t next = first; next < shape.size(); ++next) {
+    const auto size = Product(joined[first], shape[next]);
+    if (!size) return std::nullopt;
+    joined[first] = *size;
+    Wholes all = joined;
+    all.insert(all.end(), shape.begin() + static_cast<std::ptrdiff_t>(next) + 1, shape.end());
+    auto view_of_all = Reshaped(view, all);
+    if (view_of_all && view_of_all->Is(first, AxisKind::kLength)) return view_of_all;
+  }
+  return std::nullopt;
+}
+
 View WithPlacesInOrder(const View& view) {
   View ordered = view;
   int64_t stride = 1;

@@ -76,6 +76,10 @@ std::optional<View> Reshaped(const View& view, const Wholes& shape);
 // REQUIRES: `perm` is a permutation of the dimensions.
 View Transposed(const View& view, const std::vector<int64_t>& perm);
 
+// With dimension `first` and those behind it as one that is all positions in their order, as many as that takes;
+// nothing where they are no such.
+std::optional<View> WithPositionsAsOne(const View& view, size_t first);
+
 // The view of a matrix whose positions were put into the order of the dimensions.
 View WithPlacesInOrder(const View& view);
 

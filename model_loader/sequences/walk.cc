@@ -66,7 +66,7 @@ Status Walk::SetOutput(const GraphOutput& output) {
     return Unimplemented("graph output '", output.name, "' is an input or a constant");
   }
   context_.out().SetName(output.name);
-  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsOutput(context_, context_.FormOf(output.value), output.name));
+  SWIZZLE_ASSIGN_OR_RETURN(const Tokens tokens, AsOutput(context_, context_.FormOf(output.value), output.name, false));
   AddOutput(context_, tokens, output.name);
   return {};
 }

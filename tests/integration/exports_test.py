@@ -29,6 +29,7 @@ EXPECTED = {
     'deberta_opset17': None,
     'deberta_opset20': None,
     'densenet_opset9': None,
+    'dinov2_opset20': (1, 17, 0),
     'distilbert_opset14': None,
     'electra_opset12': None,
     'gemma3_opset20': None,
@@ -44,12 +45,18 @@ EXPECTED = {
     'roberta_opset17': None,
     'segformer_opset12': (17, 37, 34),
     'shufflenet_opset11': None,
+    'siglip_opset17': (1, 26, 0),
+    'siglip_opset20': (1, 26, 0),
     'swin_opset11': (6, 32, 25),
+    'swin_torchvision_opset17': (1, 24, 0),
+    'swin_v2_torchvision_opset17': (1, 38, 0),
     't5_opset12': None,
     'upsampled_opset11': None,
     'upsampled_opset16': None,
     'vit_opset11': (3, 10, 8),
     'vit_opset17': (3, 10, 8),
+    'vit_torchvision_opset17': (1, 19, 0),
+    'vit_torchvision_opset20': (1, 19, 0),
 }
 PLANNED = [name for name, regions in EXPECTED.items() if regions is None]
 ENCODERS = [name for name in PLANNED if name.startswith(TEXTS)]

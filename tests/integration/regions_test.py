@@ -29,7 +29,7 @@ EXPECTED = {
     'dbnet': (1, 14, 0),
     'svtr': (3, 21, 4),
     'crnn': (8, 14, 7),
-    'swin': (2, 40, 3),
+    'swin': (2, 41, 1),
     'mobilevit': (7, 38, 28),
     'segformer': (13, 54, 8),
     'whisper_encoder': (1, 18, 0),
@@ -61,7 +61,7 @@ EXPECTED = {
     'generator': None,
     'detr': (8, 42, 17),
     'tcn': (8, 12, 7),
-    'mobilevit_s': (6, 53, 24),
+    'mobilevit_s': (6, 53, 22),
     'yolov5s': (2, 52, 20),
 }
 WRITTEN = {'convnext': (16, 54, 6)}

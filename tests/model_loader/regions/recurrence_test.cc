@@ -25,7 +25,7 @@ using AttributeMap = std::map<std::string, Attribute>;
 constexpr int64_t kInputs = 7;
 
 // One in `of` is not zero.
-std::vector<float> Drawn(int64_t count, int of, float reach = 0.5f) {
+std::vector<float> DrawnNumbers(int64_t count, int of, float reach = 0.5f) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t hash = i * 2654435761u % 1009;
@@ -41,9 +41,9 @@ OnnxBuilder RecurrentNetwork(const std::string& op, int64_t gates, int64_t units
   const int64_t directions = both ? 2 : 1, rows = gates * units;
   OnnxBuilder builder;
   builder.Input("x", {-1, -1, kInputs});
-  builder.Floats("w", {directions, rows, kInputs}, Drawn(directions * rows * kInputs, of));
-  builder.Floats("r", {directions, rows, units}, Drawn(directions * rows * units, of));
-  builder.Floats("b", {directions, 2 * rows}, Drawn(directions * 2 * rows, 1));
+  builder.Floats("w", {directions, rows, kInputs}, DrawnNumbers(directions * rows * kInputs, of));
+  builder.Floats("r", {directions, rows, units}, DrawnNumbers(directions * rows * units, of));
+  builder.Floats("b", {directions, 2 * rows}, DrawnNumbers(directions * 2 * rows, 1));
   builder.Node(op, {"x", "w", "r", "b"}, {"y", "y_h"}, attributes).Output("y").Output("y_h");
   return builder;
 }
@@ -58,7 +58,7 @@ class RecurrenceTest : public ::testing::Test {
 
   StatusOr<std::vector<Array>> Run(const interpreter::Program& program, const Shape& shape, int threads,
                                    const interpreter::Limits& limits = {}, StepGate* gate = nullptr) {
-    const std::vector<float> x = Drawn(*ElementCount(shape), 1, 2.0f);
+    const std::vector<float> x = DrawnNumbers(*ElementCount(shape), 1, 2.0f);
     const TensorView view{DType::kFloat32, shape, std::as_bytes(std::span(x))};
     SWIZZLE_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, backend_->NewStream(threads));
     return program.Run({&view, 1}, *stream, limits, nullptr, {nullptr, gate});
@@ -170,7 +170,7 @@ TEST_F(RecurrenceTest, HoldsNoWeightTwice) {
 
 TEST_F(RecurrenceTest, LeavesWhatItDoesNotKnowToTheInterpreter) {
   OnnxBuilder unknown;
-  unknown.Input("x", {3, 2, kInputs}).Input("r", {1, 8, 8}).Floats("w", {1, 8, kInputs}, Drawn(8 * kInputs, 1));
+  unknown.Input("x", {3, 2, kInputs}).Input("r", {1, 8, 8}).Floats("w", {1, 8, kInputs}, DrawnNumbers(8 * kInputs, 1));
   unknown.Node("RNN", {"x", "w", "r"}, {"y"}).Output("y");
   const RegionalProgram regional = Plan(unknown, 1);
   EXPECT_TRUE(regional.recurrences.empty());

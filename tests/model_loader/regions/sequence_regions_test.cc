@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/model_loader/regions/planned_programs.h"
+#include "tests/model_loader/regions/region_encoders.h"
 #include "tests/support/counting_gate.h"
 
 namespace swizzle::regions {
@@ -13,76 +13,13 @@ namespace {
 using swizzle::testing::IsOk;
 using swizzle::testing::OnnxBuilder;
 
-constexpr int64_t kChannels = 8;
-
-// Encoders whose tokens come from elsewhere, of two heads of four channels.
-class SequenceRegionsTest : public PlannedPrograms {
- protected:
-  OnnxBuilder Starting(const Shape& shape) {
-    OnnxBuilder builder;
-    builder.Input("x", shape).Floats("scale", {}, {0.5f}).Floats("ones", {kChannels}, std::vector<float>(8, 1.0f));
-    builder.Int64s("heads", {4}, {0, -1, 2, 4}).Int64s("joined", {3}, {0, -1, kChannels});
-    return builder;
-  }
-
-  void Linear(OnnxBuilder& builder, const std::string& from, const std::string& to) {
-    builder.Floats("w" + to, {kChannels, kChannels}, Weights(64)).Node("MatMul", {from, "w" + to}, {to});
-  }
-
-  // Attention of `from` to `keys`, with a residual and a norm behind it; heads are told apart as `heads` says.
-  std::string Layer(OnnxBuilder& builder, const std::string& from, const std::string& keys, const std::string& name,
-                    const std::string& heads = "heads") {
-    for (const std::string part : {"q", "k", "v"}) {
-      Linear(builder, part == "q" ? from : keys, name + part);
-      builder.Node("Reshape", {name + part, heads}, {name + part + "2"});
-      builder.Node("Transpose", {name + part + "2"}, {name + part + "3"},
-                   {{"perm", part == "k" ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 1, 3}}});
-    }
-    builder.Node("MatMul", {name + "q3", name + "k3"}, {name + "product"});
-    builder.Node("Mul", {name + "product", "scale"}, {name + "scores"});
-    builder.Node("Softmax", {name + "scores"}, {name + "powers"}, {{"axis", int64_t{-1}}});
-    builder.Node("MatMul", {name + "powers", name + "v3"}, {name + "sums"});
-    builder.Node("Transpose", {name + "sums"}, {name + "tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-    builder.Node("Reshape", {name + "tokens", "joined"}, {name + "attended"});
-    builder.Node("Add", {name + "attended", from}, {name + "sum"});
-    builder.Node("LayerNormalization", {name + "sum", "ones"}, {name + "norm"}, {{"axis", int64_t{-1}}});
-    return name + "norm";
-  }
-
-  // Four patches of an image [3, 8, 8], as planes.
-  OnnxBuilder Patches(int64_t batch = -1) {
-    OnnxBuilder builder = Starting({batch, 3, 8, 8});
-    builder.Floats("patch", {kChannels, 3, 4, 4}, Weights(kChannels * 48)).Floats("shift", {kChannels}, Weights(8));
-    builder.Node("Conv", {"x", "patch", "shift"}, {"planes"}, {{"strides", std::vector<int64_t>{4, 4}}});
-    builder.Int64s("rows", {3}, {0, kChannels, -1});
-    return builder;
-  }
-
-  // The planes as tokens behind a class token, positions added.
-  std::string WithClassToken(OnnxBuilder& builder) {
-    builder.Node("Reshape", {"planes", "rows"}, {"patches"});
-    builder.Node("Transpose", {"patches"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-    builder.Node("Shape", {"x"}, {"shape"}).Int64s("zero", {1}, {0}).Int64s("vector", {2}, {1, kChannels});
-    builder.Node("Gather", {"shape", "zero"}, {"batch"}).Floats("class", {1, 1, kChannels}, Weights(8));
-    builder.Node("Concat", {"batch", "vector"}, {"sizes"}, {{"axis", int64_t{0}}});
-    builder.Node("Expand", {"class", "sizes"}, {"classes"});
-    builder.Node("Concat", {"classes", "tokens"}, {"all"}, {{"axis", int64_t{1}}});
-    builder.Floats("positions", {1, 5, kChannels}, Weights(40)).Node("Add", {"all", "positions"}, {"placed"});
-    return "placed";
-  }
-
-  std::string TwoLayers(OnnxBuilder& builder, const std::string& from, const std::string& heads = "heads") {
-    const std::string first = Layer(builder, from, from, "a", heads);
-    return Layer(builder, first, first, "b", heads);
-  }
-};
+class SequenceRegionsTest : public RegionEncoders {};
 
 TEST_F(SequenceRegionsTest, AnEncoderIsOneRegionForAnyBatch) {
   OnnxBuilder builder = Starting({-1, 7, kChannels});
   builder.Output(TwoLayers(builder, "x"));
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectOneRegion(regional);
   EXPECT_EQ(regional.regions[0]->plan()->network().sequences->length, 7);
   for (const int64_t batch : {1, 3, 150}) ExpectSame(regional, {{batch, 7, kChannels}});
 }
@@ -91,8 +28,7 @@ TEST_F(SequenceRegionsTest, AnEncoderTakesAnyLengthWhereThatIsFree) {
   OnnxBuilder builder = Starting({-1, -1, kChannels});
   builder.Output(TwoLayers(builder, "x"));
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectOneRegion(regional);
   for (const int64_t length : {1, 5, 300}) ExpectSame(regional, {{3, length, kChannels}});
   ExpectSame(regional, {{70, 9, kChannels}});
 }
@@ -102,8 +38,7 @@ TEST_F(SequenceRegionsTest, AnEncoderOfAFixedBatchIsOneRegion) {
   builder.Int64s("all", {4}, {2, 7, 2, 4});
   builder.Output(TwoLayers(builder, "x", "all"));
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectOneRegion(regional);
   ExpectSame(regional, {{2, 7, kChannels}});
 }
 
@@ -123,8 +58,7 @@ TEST_F(SequenceRegionsTest, ShapesAreOfTheRegionThatAloneReadsThem) {
       .Node("Concat", {"leading", "rest"}, {"all"}, {{"axis", int64_t{0}}});
   builder.Output(TwoLayers(builder, "x", "all"));
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
+  ExpectOneRegion(regional);
   ExpectSame(regional, {{3, 6, kChannels}});
 }
 
@@ -237,88 +171,116 @@ TEST_F(SequenceRegionsTest, OutputsKeepTheirTypes) {
   EXPECT_EQ(regional.program->OperatorCounts(), "Cast:1");
 }
 
-int64_t CountOf(const RegionalProgram& regional, Op op) {
-  return std::ranges::count(regional.regions[0]->plan()->network().layers, op, &Layer::op);
-}
-
-TEST_F(SequenceRegionsTest, AnEncoderBeginsWithTheImageOfItsPatches) {
+// As in torchvision's Swin: activations stay [batch, height, width, channels], and their mean is taken of planes.
+TEST_F(SequenceRegionsTest, PositionsMayBeHeightAndWidth) {
   OnnxBuilder builder = Patches();
-  builder.Int64s("first", {}, {0})
-      .Node("Gather", {TwoLayers(builder, WithClassToken(builder)), "first"}, {"row"}, {{"axis", int64_t{1}}});
-  builder.Output("row");
+  builder.Node("Transpose", {"planes"}, {"plane"}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
+  builder.Node("LayerNormalization", {"plane", "ones"}, {"normed"}, {{"axis", int64_t{-1}}});
+  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"normed", "flat"}, {"tokens"});
+  builder.Int64s("square", {4}, {0, 2, 2, kChannels});
+  builder.Node("Reshape", {TwoLayers(builder, "tokens"), "square"}, {"back"}).Node("Add", {"back", "plane"}, {"sum"});
+  builder.Node("Transpose", {"sum"}, {"channels"}, {{"perm", std::vector<int64_t>{0, 3, 1, 2}}});
+  builder.Node("GlobalAveragePool", {"channels"}, {"mean"}).Output("mean").Output("sum");
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
-  EXPECT_EQ(CountOf(regional, Op::kPlaneTokens), 1);
-  EXPECT_EQ(CountOf(regional, Op::kEmbedding), 0) << "its vectors hold the positions";
-  for (const int64_t batch : {1, 3, 70}) ExpectSame(regional, {{batch, 3, 8, 8}});
+  ExpectOneRegion(regional);
+  for (const int64_t batch : {1, 3}) ExpectSame(regional, {{batch, 3, 8, 8}});
 }
 
-TEST_F(SequenceRegionsTest, AnEncoderOfAFixedBatchBeginsWithItsImages) {
-  OnnxBuilder builder = Patches(2);
-  builder.Output(TwoLayers(builder, WithClassToken(builder)));
-  const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
-  ExpectSame(regional, {{2, 3, 8, 8}});
+TEST_F(SequenceRegionsTest, AMeanMayBeOverHeightAndWidth) {
+  for (const int64_t kept : {0, 1}) {
+    OnnxBuilder builder = Starting({-1, 3, 2, kChannels});
+    builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"x", "flat"}, {"tokens"});
+    builder.Int64s("square", {4}, {0, 3, 2, kChannels})
+        .Node("Reshape", {TwoLayers(builder, "tokens"), "square"}, {"b"});
+    builder.Node("ReduceMean", {"b"}, {"mean"}, {{"axes", std::vector<int64_t>{1, 2}}, {"keepdims", kept}});
+    builder.Output("mean");
+    const RegionalProgram regional = Plan(builder);
+    ExpectOneRegion(regional);
+    ExpectSame(regional, {{3, 3, 2, kChannels}});
+  }
 }
 
-TEST_F(SequenceRegionsTest, PatchesMayLieChannelsLast) {
-  OnnxBuilder builder = Patches();
-  builder.Node("Transpose", {"planes"}, {"last"}, {{"perm", std::vector<int64_t>{0, 2, 3, 1}}});
-  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"last", "flat"}, {"tokens"});
-  builder.Output(TwoLayers(builder, "tokens"));
-  const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
-  ExpectSame(regional, {{3, 3, 8, 8}});
+// A mean over one of both is none of all tokens.
+TEST_F(SequenceRegionsTest, AMeanOverOneOfHeightAndWidthIsOutside) {
+  OnnxBuilder builder = Starting({-1, 3, 2, kChannels});
+  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"x", "flat"}, {"tokens"});
+  builder.Int64s("square", {4}, {0, 3, 2, kChannels}).Node("Reshape", {TwoLayers(builder, "tokens"), "square"}, {"b"});
+  builder.Node("ReduceMean", {"b"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}});
+  builder.Output("mean");
+  ExpectSame(Plan(builder), {{3, 3, 2, kChannels}});
 }
 
-// As in Whisper's encoder.
-TEST_F(SequenceRegionsTest, AnEncoderBeginsWithTheSoundOfItsFrames) {
-  OnnxBuilder builder = Starting({-1, 4, 12});
-  builder.Floats("wide", {kChannels, 4, 3}, Weights(kChannels * 12));
-  builder.Node("Conv", {"x", "wide"}, {"planes"}).Node("Relu", {"planes"}, {"frames"});
-  builder.Node("Transpose", {"frames"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-  builder.Floats("positions", {10, kChannels}, Weights(80)).Node("Add", {"tokens", "positions"}, {"placed"});
-  builder.Output(TwoLayers(builder, "placed"));
+// As in Swin V2.
+TEST_F(SequenceRegionsTest, HeadsMayHaveScalesOfTheirOwn) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels}, {0.5f, 3.0f});
+  builder.Output(TwoLayers(builder, "x"));
   const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 1u) << regional.unplanned;
-  EXPECT_EQ(regional.program->OperatorCounts(), "");
-  ExpectSame(regional, {{3, 4, 12}});
+  ExpectOneRegion(regional);
+  ExpectSame(regional, {{3, 7, kChannels}});
 }
 
-TEST_F(SequenceRegionsTest, PatchesThatOthersReadAreOfARegionOfTheirOwn) {
-  OnnxBuilder builder = Patches();
-  builder.Output(TwoLayers(builder, WithClassToken(builder))).Output("planes");
-  const RegionalProgram regional = Plan(builder);
-  ASSERT_EQ(regional.regions.size(), 2u) << regional.unplanned;
-  ExpectSame(regional, {{3, 3, 8, 8}});
+TEST_F(SequenceRegionsTest, AMeanMayLeaveOutTheFirstTokens) {
+  for (const int64_t first : {1, 3}) {
+    OnnxBuilder builder = Starting({-1, 7, kChannels});
+    builder.Int64s("from", {1}, {first}).Int64s("to", {1}, {1000}).Int64s("axis", {1}, {1});
+    builder.Node("Slice", {TwoLayers(builder, "x"), "from", "to", "axis"}, {"part"});
+    builder.Node("ReduceMean", {"part"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
+    builder.Output("mean");
+    const RegionalProgram regional = Plan(builder);
+    ExpectOneRegion(regional);
+    ExpectSame(regional, {{3, 7, kChannels}});
+  }
 }
 
-// A convolution of the planes that is added to their tokens, which the region then reads as well.
-TEST_F(SequenceRegionsTest, TokensMayBeReadBesideWhatIsMadeOfThem) {
-  OnnxBuilder builder = Starting({-1, 4, 12});
-  builder.Floats("wide", {kChannels, 4, 3}, Weights(kChannels * 12));
-  builder.Node("Conv", {"x", "wide"}, {"planes"});
-  builder.Node("Transpose", {"planes"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-  builder.Node("Transpose", {"tokens"}, {"back"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-  builder.Floats("near", {kChannels, kChannels, 3}, Weights(kChannels * kChannels * 3));
-  builder.Node("Conv", {"back", "near"}, {"moved"}, {{"pads", std::vector<int64_t>{1, 1}}});
-  builder.Node("Transpose", {"moved"}, {"positions"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-  builder.Node("Add", {"tokens", "positions"}, {"placed"});
-  builder.Output(TwoLayers(builder, "placed"));
-  ExpectSame(Plan(builder), {{3, 4, 12}});
+// What else reads some of the tokens is outside.
+TEST_F(SequenceRegionsTest, SomeTokensAreTakenOutside) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Int64s("from", {1}, {4}).Int64s("to", {1}, {1000}).Int64s("axis", {1}, {1});
+  builder.Node("Slice", {TwoLayers(builder, "x"), "from", "to", "axis"}, {"part"}).Node("Relu", {"part"}, {"y"});
+  builder.Output("y");
+  ExpectSame(Plan(builder), {{3, 7, kChannels}});
 }
 
-// Each token is of its place alone where planes hold it in another order.
-TEST_F(SequenceRegionsTest, PlanesInAnotherOrderAreNoTokens) {
-  OnnxBuilder builder = Patches();
-  builder.Node("Transpose", {"planes"}, {"turned"}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
-  builder.Int64s("flat", {3}, {0, -1, kChannels}).Node("Reshape", {"turned", "flat"}, {"tokens"});
-  builder.Output(TwoLayers(builder, "tokens"));
+// As in SigLIP: one query, the same for all, attends to all tokens. The batch is asked of the image.
+TEST_F(SequenceRegionsTest, OneQueryMayAttendToAllTokens) {
+  for (const std::string repeats : {"Tile", "Expand"}) {
+    OnnxBuilder builder = Patches();
+    builder.Node("Reshape", {"planes", "rows"}, {"patches"});
+    builder.Node("Transpose", {"patches"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const std::string all = TwoLayers(builder, "tokens");
+    builder.Node("Shape", {"x"}, {"shape"}).Int64s("zero", {1}, {0}).Int64s("vector", {2}, {1, 1});
+    builder.Node("Gather", {"shape", "zero"}, {"batch"}).Floats("probe", {1, 1, kChannels}, Weights(8));
+    builder.Node("Concat", {"batch", "vector"}, {"sizes"}, {{"axis", int64_t{0}}});
+    builder.Node(repeats, {"probe", "sizes"}, {"probes"}).Floats("shift2", {kChannels}, Weights(8));
+    Linear(builder, "probes", "q");
+    builder.Node("Add", {"q", "shift2"}, {"q1"}).Node("Mul", {"q1", "scale"}, {"q2"});
+    for (const std::string part : {"k", "v"}) Linear(builder, all, part);
+    for (const std::string part : {"q2", "k", "v"}) {
+      builder.Node("Reshape", {part, "heads"}, {part + "h"});
+      builder.Node("Transpose", {part + "h"}, {part + "t"},
+                   {{"perm", part == "k" ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 1, 3}}});
+    }
+    builder.Node("MatMul", {"q2t", "kt"}, {"scores"}).Node("Softmax", {"scores"}, {"powers"}, {{"axis", int64_t{-1}}});
+    builder.Node("MatMul", {"powers", "vt"}, {"sums"});
+    builder.Node("Transpose", {"sums"}, {"pooled"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    builder.Node("Reshape", {"pooled", "joined"}, {"one"}).Output("one");
+    const RegionalProgram regional = Plan(builder);
+    ExpectOneRegion(regional);
+    for (const int64_t batch : {1, 3}) ExpectSame(regional, {{batch, 3, 8, 8}});
+  }
+}
+
+// A length is asked for in lists that may hold nothing, as the exporter of torch.nn.MultiheadAttention does.
+TEST_F(SequenceRegionsTest, ShapesMayBeJoinedWithNothing) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Node("Shape", {"x"}, {"shape"}).Int64s("nought", {1}, {0}).Int64s("two", {1}, {2}).Int64s("three", {1}, {3});
+  builder.Int64s("end", {1}, {1000}).Int64s("split", {2}, {2, 4});
+  builder.Node("Slice", {"shape", "nought", "two"}, {"leading"}).Node("Slice", {"shape", "three", "end"}, {"nothing"});
+  builder.Node("Concat", {"leading", "split", "nothing"}, {"all"}, {{"axis", int64_t{0}}});
+  builder.Output(TwoLayers(builder, "x", "all"));
   const RegionalProgram regional = Plan(builder);
-  ExpectSame(regional, {{3, 3, 8, 8}});
+  ExpectOneRegion(regional);
+  ExpectSame(regional, {{3, 7, kChannels}});
 }
 
 TEST_F(SequenceRegionsTest, AsksAGateBetweenSteps) {

@@ -168,6 +168,15 @@ TEST(BiasesTest, WhatGoesOnChangingBoundsSequences) {
   EXPECT_EQ(Lowered(builder)->LookupLimit(-1), kNearDistance + 1);
 }
 
+TEST(BiasesTest, FactorsThatAreNotPositiveAreRefused) {
+  for (const float factor : {-1.0f, 0.0f}) {
+    OnnxBuilder scaled = BiasedScores();
+    scaled.Floats("factors", {2, 1, 1}, {0.5f, factor}).Node("Mul", {"s", "factors"}, {"t"});
+    EXPECT_THAT(Lowered(AttendBiased(scaled)).status(),
+                IsError(StatusCode::kUnimplemented, "other than positive numbers, one a head"));
+  }
+}
+
 TEST(BiasesTest, FactorsOfScoresAreRefused) {
   OnnxBuilder period = WithBuckets(BiasedScores().Node("Sub", {"j", "i"}, {"d"}), "d");
   period.Node("Mul", {"bias", "s"}, {"t"});

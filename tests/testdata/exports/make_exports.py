@@ -41,6 +41,17 @@ class FirstOutput(nn.Module):
         return self.model(**dict(zip(self.names, inputs)), return_dict=False)[0]
 
 
+class ChosenOutput(nn.Module):
+    """The output of this name."""
+
+    def __init__(self, model, *names, output):
+        super().__init__()
+        self.model, self.names, self.output = model, names, output
+
+    def forward(self, *inputs):
+        return getattr(self.model(**dict(zip(self.names, inputs)), return_dict=True), self.output)
+
+
 def text(model):
     ids = torch.randint(3, VOCABULARY, (2, 7))
     return FirstOutput(model, 'input_ids', 'attention_mask'), {'input_ids': ids, 'attention_mask': torch.ones_like(ids)}
@@ -164,6 +175,39 @@ def upsampled():
                                nn.ConvTranspose2d(8, 4, 2, 2)), 3, 16, 24)
 
 
+NEWER_VISION = {**VISION, 'num_hidden_layers': 2}
+
+
+def vit_torchvision():
+    """Whose attention is torch.nn.MultiheadAttention, length first."""
+    return plain(torchvision.models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5), 3, 32, 32)
+
+
+def swin_torchvision():
+    """Activations are [batch, height, width, channels]."""
+    return plain(torchvision.models.SwinTransformer([4, 4], 8, [2], [2], [4, 4], num_classes=5), 3, 32, 32)
+
+
+def swin_v2_torchvision():
+    """Scores are cosines with a factor for each head."""
+    transformer = torchvision.models.swin_transformer
+    return plain(torchvision.models.SwinTransformer([4, 4], 8, [2], [2], [4, 4], num_classes=5,
+                                                    block=transformer.SwinTransformerBlockV2,
+                                                    downsample_layer=transformer.PatchMergingV2), 3, 32, 32)
+
+
+def dinov2():
+    """With registers, which stand between the class token and the patches."""
+    config = transformers.Dinov2WithRegistersConfig(**NEWER_VISION, mlp_ratio=2, num_register_tokens=2)
+    return vision(transformers.Dinov2WithRegistersModel(config))
+
+
+def siglip():
+    """One query attends to all tokens."""
+    model = transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**NEWER_VISION))
+    return ChosenOutput(model, 'pixel_values', output='pooler_output'), {'pixel_values': torch.randn(2, 3, 32, 32)}
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -183,7 +227,8 @@ def recurrent():
 EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,), electra: (12,), distilbert: (14,),
            mpnet: (13,), t5: (12,), vit: (11, 17), swin: (11,), convnext: (17,), segformer: (12,), shufflenet: (11,),
            densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
-NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20)}
+NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20), vit_torchvision: (17, 20),
+         swin_torchvision: (17,), swin_v2_torchvision: (17,), dinov2: (20,), siglip: (17, 20)}
 DYNAMO = 18  # from this opset on exporters trace by torch.export
 
 
@@ -215,7 +260,9 @@ def write(build, opset):
         how = {'dynamic_axes': {name: free_axes(name) for name in inputs}}
         how |= {'dynamo': False} if build in NEWER else {}
     else:
-        how = {'dynamic_shapes': (tuple(free_shapes(name) for name in inputs),), 'dynamo': True, 'external_data': False}
+        shapes = tuple(free_shapes(name) for name in inputs)
+        takes_any = isinstance(model, (FirstOutput, ChosenOutput))  # inputs are one tuple
+        how = {'dynamic_shapes': (shapes,) if takes_any else shapes, 'dynamo': True, 'external_data': False}
     file = HERE / f'{build.__name__}_opset{opset}.onnx'
     torch.onnx.export(model, tuple(inputs.values()), file, input_names=list(inputs), output_names=['output'],
                       opset_version=opset, **how)
