@@ -66,3 +66,27 @@ def any_graph_gpu_batch_table():
         '--sparsities=0 --staged`: no zeros, medians of runs with copies of inputs and outputs. PyTorch runs the same '
         'file as one CUDA graph, with attention and GELUs fused, from pinned memory. Geometric mean against it: '
         f'{times(mean)}.')
+
+
+def exported_vision_table():
+    """Vision models of libraries, as PyTorch exports them, beside the best of eager and torch.compile."""
+    rows = kept('exported_vision_h200.json')['rows']
+
+    def best(row):
+        name = min(row['torch'], key=row['torch'].get)
+        return f'{row["torch_ms"]:.2f} ms, {"compiled" if name.startswith("compiled") else "eager"}'
+
+    def mean(batch):
+        return times(statistics.geometric_mean(r['torch_ms'] / r['ms'] for r in rows if r['batch'] == batch))
+
+    text = table('model', 'batch', 'Swizzle', 'PyTorch, the best', 'eager', 'against the best', 'regions',
+                 rows=[(row['model'], row['batch'], f'{row["ms"]:.2f} ms', best(row),
+                        f'{min(ms for name, ms in row["torch"].items() if "compiled" not in name) / 1000:.2f} ms',
+                        times(row['torch_ms'] / row['ms']), row['regions'] or 'whole') for row in rows])
+    means = ', '.join(f'{mean(batch)} at batch {batch}' for batch in sorted({row['batch'] for row in rows}))
+    return text + note(
+        f'One {each("device", rows)}, {each("date", rows)}, commit {each("commit", rows)}, '
+        '`tests/bench/exported_vision.py --batches=1,32 --tuning-budget=8 --check`: FP16, drawn weights without zeros, '
+        'kernels as a release compiles them, medians of runs with copies of inputs and outputs, PyTorch\'s in CUDA '
+        f'graphs. Nothing runs on the host, outputs within {max(row["difference"] for row in rows):.4f} of the '
+        f'host\'s largest. Geometric means: {means}.')

@@ -12,7 +12,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import kept_tables  # noqa: E402
 import speed_plot  # noqa: E402
-from any_graph_tables import any_graph_gpu_batch_table, any_graph_gpu_table, any_graph_int8_table  # noqa: E402
+from any_graph_tables import (any_graph_gpu_batch_table, any_graph_gpu_table, any_graph_int8_table,  # noqa: E402
+                              exported_vision_table)
 from pattern_tables import gaps_table, longer_table, patterns_table, retrieval_table  # noqa: E402
 from scale_out_tables import scale_out_table  # noqa: E402
 from table_text import (RESULTS, each, gpus, kept, kept_seed, note, processor_of, provenance, table,  # noqa: E402
@@ -416,9 +417,9 @@ PAGES = {
     'kernels/cuda/PERFORMANCE.md': {'gpu tests': gpu_tests_table, 'gpu figures': gpu_table,
                                     'served figures': served_table, 'any graph on a gpu': any_graph_gpu_table,
                                     'any graph on a gpu in batches': any_graph_gpu_batch_table,
-                                    'attention figures': attention_table,
-                                    'vector figures': vectors_table, 'vector models': vector_models_table,
-                                    'early launch': early_launch_table,
+                                    'exported vision models': exported_vision_table,
+                                    'attention figures': attention_table, 'vector figures': vectors_table,
+                                    'vector models': vector_models_table, 'early launch': early_launch_table,
                                     'two of four figures': two_of_four_table,
                                     'whole numbers': whole_numbers_table,
                                     'byte attention': byte_attention_table,
