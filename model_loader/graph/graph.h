@@ -106,6 +106,11 @@ struct GraphSequences {
   int counted = kNoValue;
   int64_t padding = 0;
   int64_t longest = 0;  // tokens that a sequence may have; 0: any number
+  // Nothing is read of what stands behind the first token of which this graph input holds `end_id`, or, if
+  // ends_at_largest, its largest number; behind the first of all where none does. kNoValue: sequences end with rows.
+  int ends = kNoValue;
+  bool ends_at_largest = false;
+  int64_t end_id = 0;
 };
 
 struct Graph {

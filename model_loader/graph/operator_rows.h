@@ -49,7 +49,7 @@ inline constexpr auto kOnnxRows = std::to_array<OnnxOperator>({
     {{"", "Add", 2, 2, 1, kBroadcastAttributes}, P::kComputed, S::kByElement, {6, 0, R::kElementwise}, kSameType},
     {{"", "AffineGrid", 2, 2, 1, "align_corners "}, P::kNone, S::kNone, {20, 0, R::kUnknown}, By(1)},
     {{"", "And", 2, 2, 1, kBroadcastAttributes}, P::kNone, S::kByElement, {6, 0, R::kElementwise}, kTruths},
-    {{"", "ArgMax", 1, 1, 1, "axis keepdims select_last_index "}, P::kNone, S::kNone, {6, 0, R::kAxis}, kWholes},
+    {{"", "ArgMax", 1, 1, 1, "axis keepdims select_last_index "}, P::kNone, S::kByForm, {6, 0, R::kAxis}, kWholes},
     {{"", "ArgMin", 1, 1, 1, "axis keepdims select_last_index "}, P::kNone, S::kNone, {6, 0, R::kAxis}, kWholes},
     {{"", "Asin", 1, 1, 1, ""}, P::kNone, S::kNone, {7, 0, R::kElementwise}, kSameType},
     {{"", "Asinh", 1, 1, 1, ""}, P::kNone, S::kNone, {9, 0, R::kElementwise}, kSameType},

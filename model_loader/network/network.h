@@ -79,6 +79,15 @@ struct NetworkPort {
   }
 };
 
+// A sequence ends behind the first token of which an input holds a number, or, if at_largest, its largest one; behind
+// its first token where none does.
+struct SequenceEnd {
+  int input = -1;  // -1: sequences end with their rows
+  bool at_largest = false;
+  int64_t id = 0;
+  bool operator==(const SequenceEnd&) const = default;
+};
+
 // What a network of token sequences asks of its requests: inputs are [batch, length].
 struct SequenceInputs {
   int64_t length = 0;         // 0: free
@@ -89,7 +98,8 @@ struct SequenceInputs {
   // where it holds that, as RoBERTa's; -1: all tokens, from 0.
   int counted = -1;
   int64_t padding = 0;
-  int64_t longest = 0;  // tokens that a sequence may have, whatever its tables hold; 0: any number
+  int64_t longest = 0;   // tokens that a sequence may have, whatever its tables hold; 0: any number
+  SequenceEnd end = {};  // nothing reads what would be computed of tokens behind it
   bool operator==(const SequenceInputs&) const = default;
 };
 

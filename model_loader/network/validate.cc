@@ -60,6 +60,7 @@ class Validator {
     }
     SWIZZLE_RETURN_IF_ERROR(CheckAllUsed());
     SWIZZLE_RETURN_IF_ERROR(CheckLength());
+    SWIZZLE_RETURN_IF_ERROR(CheckEnds());
     return CheckOutputPorts();
   }
 
@@ -123,6 +124,11 @@ class Validator {
     if (sequences.counted < -1 || sequences.counted >= static_cast<int>(network_.inputs.size())) {
       return InvalidArgument("positions count tokens of input ", sequences.counted, ", which there is not");
     }
+    const int end = sequences.end.input;
+    if (end != -1 && (end < 0 || static_cast<size_t>(end) >= network_.inputs.size() || end == sequences.mask ||
+                      network_.inputs[end].dtype == DType::kFloat32)) {
+      return InvalidArgument("input ", end, " cannot tell where sequences end");
+    }
     if (sequences.length < 0 || sequences.length > kMaxExtent) {
       return InvalidArgument("the length of its sequences, ", sequences.length, ", is not between 0 (free) and ",
                              kMaxExtent);
@@ -132,6 +138,17 @@ class Validator {
                              kMaxExtent);
     }
     if (std::isnan(sequences.masked_bias)) return InvalidArgument("its bias of masked keys is not a number");
+    return {};
+  }
+
+  // Sequences that end before their rows do go with nothing that is of all places. REQUIRES: the layers are valid.
+  Status CheckEnds() const {
+    if (!network_.sequences || network_.sequences->end.input == -1) return {};
+    for (const Layer& layer : network_.layers) {
+      const bool is_of_all = (IsAttention(layer.op) && layer.attention().length > 0) ||
+                             layer.op == Op::kPermuteTokens || layer.op == Op::kPlaneTokens;
+      if (is_of_all) return InvalidArgument("layer '", layer.name, "' is of all places, and sequences have ends");
+    }
     return {};
   }
 

@@ -16,13 +16,14 @@ namespace swizzle {
 
 static_assert(std::endian::native == std::endian::little, "packed files are read and written without swapping bytes");
 
-// 7: tensors of graphs in formats of weights. 6: weights that several layers name. 5: graphs. 4: positions that count
-// tokens. 3: values of quantised weights as whole numbers. 2: matrices by their parts. Version 1 had a message for each
-// format.
-inline constexpr uint32_t kPackedVersion = 7;
-// What a file is written as, so that older readers take it: of a network, with weights that layers share or without,
-// and of a graph, with tensors in formats of weights or without.
-inline constexpr uint32_t kNetworkVersion = 4, kSharedWeightsVersion = 6, kGraphVersion = 5, kGraphFormatsVersion = 7;
+// 8: ends of sequences. 7: tensors of graphs in formats of weights. 6: weights that several layers name. 5: graphs. 4:
+// positions that count tokens. 3: values of quantised weights as whole numbers. 2: matrices by their parts. Version 1
+// had a message for each format.
+inline constexpr uint32_t kPackedVersion = 8;
+// What a file is written as, so that older readers take it: of a network, with weights that layers share, sequences
+// that have ends, or neither; and of a graph, with tensors in formats of weights or without.
+inline constexpr uint32_t kNetworkVersion = 4, kSharedWeightsVersion = 6, kEndsVersion = 8;
+inline constexpr uint32_t kGraphVersion = 5, kGraphFormatsVersion = 7;
 inline constexpr uint64_t kPackedAlignment = 64;
 inline constexpr uint32_t kMaxPackedHeaderBytes = uint32_t{4} << 20;  // some twenty thousand layers
 

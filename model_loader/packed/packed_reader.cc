@@ -354,11 +354,21 @@ class Unpacker {
   }
 
  private:
+  static SequenceEnd UnpackEnd(const packed::SequenceInputs& proto) {
+    if (!proto.has_end()) return {};
+    return {proto.end().input(), proto.end().at_largest(), proto.end().id()};
+  }
+
   static SequenceInputs UnpackSequences(const packed::SequenceInputs& proto) {
-    static_assert(FieldCount<SequenceInputs>() == 7, "what they have more than this stands below too");
-    return {proto.length(),       proto.has_mask() ? proto.mask() : -1,       proto.masked_bias(),
-            proto.skips_masked(), proto.has_counted() ? proto.counted() : -1, proto.padding(),
-            proto.longest()};
+    static_assert(FieldCount<SequenceInputs>() == 8, "what they have more than this stands below too");
+    return {proto.length(),
+            proto.has_mask() ? proto.mask() : -1,
+            proto.masked_bias(),
+            proto.skips_masked(),
+            proto.has_counted() ? proto.counted() : -1,
+            proto.padding(),
+            proto.longest(),
+            UnpackEnd(proto)};
   }
 
   static StatusOr<Layer> UnpackLayer(const packed::Layer& proto) {

@@ -29,7 +29,7 @@ void PackWeight(const Weight& weight, ArrayWriter& arrays, packed::Weight& proto
 }
 
 void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& proto) {
-  static_assert(FieldCount<SequenceInputs>() == 7, "what they have more than this stands below too");
+  static_assert(FieldCount<SequenceInputs>() == 8, "what they have more than this stands below too");
   proto.set_length(sequences.length);
   if (sequences.mask != -1) proto.set_mask(sequences.mask);
   proto.set_masked_bias(sequences.masked_bias);
@@ -37,6 +37,10 @@ void PackSequences(const SequenceInputs& sequences, packed::SequenceInputs& prot
   if (sequences.counted != -1) proto.set_counted(sequences.counted);
   proto.set_padding(sequences.padding);
   proto.set_longest(sequences.longest);
+  if (sequences.end.input == -1) return;
+  proto.mutable_end()->set_input(sequences.end.input);
+  proto.mutable_end()->set_at_largest(sequences.end.at_largest);
+  proto.mutable_end()->set_id(sequences.end.id);
 }
 
 void PackLayer(const Layer& layer, packed::Layer& proto) {
@@ -88,7 +92,9 @@ StatusOr<FilePieces> PiecesOf(const Network& network) {
   const packed::Header header = PackHeader(network, arrays);
   const auto with_weights = std::ranges::count_if(network.layers, [](const Layer& layer) { return layer.weight >= 0; });
   const bool shares_weights = with_weights > std::ssize(network.weights);
-  return PackedFile(header, std::move(arrays), shares_weights ? kSharedWeightsVersion : kNetworkVersion);
+  const bool has_ends = network.sequences && network.sequences->end.input != -1;
+  const uint32_t plain_version = shares_weights ? kSharedWeightsVersion : kNetworkVersion;
+  return PackedFile(header, std::move(arrays), has_ends ? kEndsVersion : plain_version);
 }
 
 }  // namespace

@@ -166,6 +166,9 @@ class Lowering {
       const Value& value = graph_.values[input];
       if (input == sequences.mask) inputs.mask = static_cast<int>(network_.inputs.size());
       if (input == sequences.counted) inputs.counted = static_cast<int>(network_.inputs.size());
+      if (input == sequences.ends) {
+        inputs.end = {static_cast<int>(network_.inputs.size()), sequences.ends_at_largest, sequences.end_id};
+      }
       NetworkPort port{value.name, value.dtype, TokenDims(), -1};
       const bool is_activation = value.dtype == DType::kFloat32;
       if (is_activation) port.dims.push_back(graph_.ShapeOf(input)[1]);

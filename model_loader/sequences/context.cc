@@ -1,10 +1,16 @@
 #include "model_loader/sequences/context.h"
 
+#include <algorithm>
+
 #include "model_loader/sequences/known.h"
 
 namespace swizzle::sequences {
 
-Context::Context(Graph& graph) : graph_(graph), forms_(graph.values.size()), facts_(*graph.sequences) {}
+Context::Context(Graph& graph)
+    : graph_(graph),
+      forms_(graph.values.size()),
+      facts_(*graph.sequences),
+      has_arg_max_(std::ranges::find(graph.nodes, "ArgMax", &Node::op) != graph.nodes.end()) {}
 
 void Context::Enter(const Node& node) {
   node_ = &node;

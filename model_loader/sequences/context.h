@@ -81,6 +81,8 @@ class Context {
   // The length of all sequences; 0 where it is free or too great for masks of pairs.
   int64_t FixedLength() const;
   SequenceFacts& facts() { return facts_; }
+  // Whether the graph that is read may look for the ends of sequences (ends.h).
+  bool HasArgMax() const { return has_arg_max_; }
 
   // Whether so many numbers may still be listed; takes them from what is left.
   bool TakeNumbers(int64_t count) { return (numbers_left_ -= count) >= 0; }
@@ -112,6 +114,7 @@ class Context {
   int64_t numbers_left_ = int64_t{1} << 21;
   int64_t distances_left_ = int64_t{1} << 26;
   SequenceFacts facts_;
+  const bool has_arg_max_;
 };
 
 }  // namespace swizzle::sequences

@@ -148,6 +148,23 @@ int Emitter::Affine(int x, std::vector<float> scale, std::vector<float> shift) {
   return AddNode("Affine", {x, scales, shifts}, channels, IsPerToken(x));
 }
 
+int Emitter::Scale(int x, std::vector<float> factors) {
+  const int producer = ProducerOf(x);
+  if (producer < 0 || graph_.nodes[producer].op != "LayerNorm") {
+    std::vector<float> shift(factors.size());
+    return Affine(x, std::move(factors), std::move(shift));
+  }
+  const Node norm = graph_.nodes[producer];
+  const auto scaled = [&](size_t input, const char* suffix) {
+    const auto numbers = graph_.values[norm.inputs[input]].constant->floats();
+    std::vector<float> products(factors.size());
+    std::ranges::transform(numbers, factors, products.begin(), std::multiplies());
+    return AddFloats(suffix, {Channels(x)}, products);
+  };
+  const int scales = scaled(1, ".scale"), shifts = scaled(2, ".shift");
+  return AddNode("LayerNorm", {norm.inputs[0], scales, shifts}, Channels(x), IsPerToken(x), norm.attributes);
+}
+
 int Emitter::LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, const Normalisation& norm) {
   Count("layer_norm");
   const int64_t channels = Channels(x);

@@ -55,6 +55,8 @@ class Emitter {
   // The same, held to these whole numbers.
   int Quantise(int x, const Quantisation& as);
   int Affine(int x, std::vector<float> scale, std::vector<float> shift);
+  // x times factors by channel; a norm that makes x gets them for its own.
+  int Scale(int x, std::vector<float> factors);
   int LayerNorm(int x, std::vector<float> scale, std::vector<float> shift, const Normalisation& norm);
   // What every attention is told; heads as in kernels/operator/attributes.h.
   struct AttentionInputs {

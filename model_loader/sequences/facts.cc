@@ -1,6 +1,25 @@
 #include "model_loader/sequences/facts.h"
 
 namespace swizzle::sequences {
+namespace {
+
+constexpr float kExcludes = -1e4f;
+
+// Whether it is attention to whose scores numbers by distance are added that exclude all keys behind a query.
+bool IsCausal(const Graph& graph, const Node& node) {
+  if (node.op != "BiasedAttention") return false;
+  const auto length = IntAttribute(node, "length", 0), reach = IntAttribute(node, "reach", 0);
+  if (!length.ok() || *length != 0 || !reach.ok()) return false;
+  const Tensor& biases = *graph.values[node.inputs[3]].constant;
+  const int64_t columns = biases.shape[1];
+  for (int64_t i = 0; i < biases.elements(); ++i) {
+    const bool is_behind = i % columns > *reach;
+    if (is_behind && !(biases.floats()[static_cast<size_t>(i)] <= kExcludes)) return false;
+  }
+  return columns == 2 * *reach + 1 && *reach > 0;
+}
+
+}  // namespace
 
 Status SequenceFacts::ReadAsMask(const Graph& graph, int input) {
   if (sequences_.mask != kNoValue && sequences_.mask != input) {
@@ -39,6 +58,35 @@ Status SequenceFacts::ReadMaskedTokens(const Graph& graph, int input) {
   return ReadAsMask(graph, input);
 }
 
+Status SequenceFacts::EndAt(int input, bool at_largest, int64_t number) {
+  const bool other = sequences_.ends != kNoValue && (sequences_.ends != input || sequences_.end_id != number ||
+                                                     sequences_.ends_at_largest != at_largest);
+  if (other) return Unimplemented("its sequences are read at two ends");
+  sequences_.ends = input;
+  sequences_.ends_at_largest = at_largest;
+  sequences_.end_id = number;
+  return {};
+}
+
+Status SequenceFacts::CheckEnds(const Graph& graph) const {
+  if (sequences_.ends == kNoValue) return {};
+  if (masked_mean_ || plain_mean_ || later_token_ || masked_tokens_) {
+    return Unimplemented("sequences are read at their ends and elsewhere");
+  }
+  for (const GraphOutput& output : graph.outputs) {
+    if (graph.values[output.value].per_token) {
+      return Unimplemented("sequences are read at their ends, but output '", output.name, "' is of all tokens");
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    const bool mixes = node.op.ends_with("Attention") || node.op == "PermuteTokens";
+    if (mixes && !IsCausal(graph, node)) {
+      return Unimplemented("sequences are read at their ends, but tokens attend to what is behind these");
+    }
+  }
+  return {};
+}
+
 Status SequenceFacts::Finish(const Graph& graph) {
   for (const int input : ids_) {
     if (input == sequences_.mask) {
@@ -53,7 +101,6 @@ Status SequenceFacts::Finish(const Graph& graph) {
   if (plain_mean_ && sequences_.mask != kNoValue) {
     return Unimplemented("attention is masked, but the mean of tokens is of masked ones too");
   }
-  constexpr float kExcludes = -1e4f;
   sequences_.skips_masked = masks_attention_ && sequences_.masked_bias <= kExcludes;
   if (masked_tokens_ && !sequences_.skips_masked) {
     return Unimplemented("tokens are multiplied by the mask, and attention does not leave masked ones out");
@@ -61,7 +108,7 @@ Status SequenceFacts::Finish(const Graph& graph) {
   if (masked_tokens_ && later_token_) {
     return Unimplemented("tokens are multiplied by the mask, and one is read that may be masked");
   }
-  return {};
+  return CheckEnds(graph);
 }
 
 }  // namespace swizzle::sequences

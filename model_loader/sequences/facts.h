@@ -34,11 +34,16 @@ class SequenceFacts {
   Status ReadMaskedTokens(const Graph& graph, int input);
   // A token that is not the first, which the mask may leave out.
   void ReadLaterToken() { later_token_ = true; }
+  // Sequences are read at their ends alone (GraphSequences::ends).
+  Status EndAt(int input, bool at_largest, int64_t number);
 
   // Once all nodes are seen: whether that goes together, and whether masked tokens may be left out.
   Status Finish(const Graph& graph);
 
  private:
+  // Whether nothing that is read depends on what stands behind the ends.
+  Status CheckEnds(const Graph& graph) const;
+
   GraphSequences sequences_;
   std::vector<int> ids_;
   bool masks_attention_ = false, plain_attention_ = false;

@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 
+#include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/semantics/evaluate.h"
 #include "model_loader/semantics/strides.h"
+#include "model_loader/sequences/ends.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/places.h"
 
@@ -229,6 +231,12 @@ StatusOr<Form> InterpretIf(Context& context) {
 // Elements that are all the same are so wherever they are taken from.
 StatusOr<Form> InterpretGatherElements(Context& context) {
   if (context.InputAs<PlaceProducts>(0) != nullptr) return TakePlaces(context);
+  if (context.InputAs<EndPlaces>(1) != nullptr) {
+    SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(context.node(), "axis", 0));
+    SWIZZLE_ASSIGN_OR_RETURN(axis,
+                             NormalAxis(context.node(), axis, static_cast<int64_t>(ShapeOf(context.Input(0))->size())));
+    return TakeAtEnds(context, axis);
+  }
   const auto* data = context.InputAs<Known>(0);
   if (data == nullptr || !data->IsUniform()) return context.Refuse("it takes elements that are not all the same");
   Known taken = *data;

@@ -90,6 +90,23 @@ struct TokenCounts {
   View view;
 };
 
+// The place of the first token of each sequence of which a graph input holds a number, or its largest one; the first
+// place where none does.
+struct EndPlaces {
+  enum class Kind : uint8_t {
+    kInSequence,
+    kInBatch,  // in all sequences of the batch, one behind the other
+    kPair      // both places, as GatherND takes them, in a last dimension of 2
+  };
+
+  int input = kNoValue;  // of the new graph
+  bool at_largest = false;
+  int64_t number = 0;  // else
+  Kind kind = Kind::kInSequence;
+  DType dtype = DType::kInt64;
+  View view;
+};
+
 // Numbers for each pair of places, along kLength and kKeys, the same for every request. Only where the length is fixed.
 struct Pairs {
   DType dtype = DType::kBool;
@@ -239,9 +256,9 @@ struct TokenCount {
   View view;
 };
 
-using Form =
-    std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, Pairs, Distances, PositionNumbers, Tokens,
-                 MovedTokens, Mixture, ConstantVectors, PlaceProducts, Moment, Scores, MaskedTokens, TokenCount>;
+using Form = std::variant<Unknown, Known, Positions, TokenNumbers, TokenCounts, EndPlaces, Pairs, Distances,
+                          PositionNumbers, Tokens, MovedTokens, Mixture, ConstantVectors, PlaceProducts, Moment, Scores,
+                          MaskedTokens, TokenCount>;
 
 // Null for Unknown and Known.
 View* ViewOf(Form& form);

@@ -27,6 +27,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"", "ArgMax", InterpretArgMax},
     {"", "Attention", InterpretAttention},
     {"", "Concat", InterpretConcat},
     {"", "ConstantOfShape", InterpretConstantOfShape},

@@ -5,6 +5,7 @@
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/biases.h"
+#include "model_loader/sequences/ends.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/handlers.h"
 #include "model_loader/sequences/known.h"
@@ -97,6 +98,7 @@ StatusOr<Form> InterpretElementwise(Context& context) {
   }
   const bool known_operator = PointFunctionOf(context.node(), DType::kFloat32).has_value();
   if (!known_operator) return context.Refuse("the operator is supported on numbers known beforehand only");
+  if (context.AnyInputIs<EndPlaces>()) return CombineEndPlaces(context);
   if (context.AnyInputIs<Scores>()) return CombineScores(context);
   if (context.AnyInputIs<PlaceProducts>()) return CombinePlaceProducts(context);
   if (context.AnyInputIs<Pairs>()) return CombinePairs(context);

@@ -53,7 +53,7 @@ Graph TakeGraph(Context& context, const Graph& read) {
   graph.sequences = context.facts().sequences();
   const std::vector<int> inputs = graph.inputs;
   Rewriter(graph).Finish();
-  for (int* const named : {&graph.sequences->mask, &graph.sequences->counted}) {
+  for (int* const named : {&graph.sequences->mask, &graph.sequences->counted, &graph.sequences->ends}) {
     if (*named == kNoValue) continue;
     *named = graph.inputs[static_cast<size_t>(std::ranges::find(inputs, *named) - inputs.begin())];
   }

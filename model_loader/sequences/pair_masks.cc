@@ -13,6 +13,8 @@
 namespace swizzle::sequences {
 namespace {
 
+constexpr double kLeastMasked = -1e3;  // what was added before scores were scaled down is scaled with them
+
 constexpr int64_t kMostSteps = 256;  // that a number is computed in; each is a call inside the next
 
 std::vector<double> NumbersOf(const Known& known) {
@@ -161,6 +163,20 @@ StatusOr<Scores> WithPairs(Context& context, Scores scores, const Pairs& pairs, 
   return scores;
 }
 
+Scores WithoutCausalPattern(Scores scores) {
+  if (scores.pattern == nullptr || scores.biases != nullptr || scores.pair_biases != nullptr) return scores;
+  const AttentionPattern& pattern = scores.pattern->pattern;
+  for (int64_t query = 0; query < pattern.tokens; ++query) {
+    const auto keys = pattern.Keys(query);
+    if (std::ssize(keys) != query + 1 || keys.back() != query) return scores;
+  }
+  if (scores.pattern->largest_excluded * scores.scale_after_mask > kLeastMasked) return scores;
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  scores.biases = DistancesOf([](int64_t distance) { return distance <= 0 ? 0.0 : kNever; });
+  scores.pattern = nullptr;
+  return scores;
+}
+
 StatusOr<Scores> WithCausalMask(Context& context, Scores scores) {
   const int64_t length = context.FixedLength();
   if (length == 0) {
@@ -178,9 +194,7 @@ StatusOr<Scores> WithCausalMask(Context& context, Scores scores) {
 StatusOr<int> SparseAttentionOf(Context& context, const Scores& scores, int values) {
   const AttentionPattern& pattern = scores.pattern->pattern;
   if (scores.mask != kNoValue) return context.Refuse("it has a mask of pairs of tokens as well as one of tokens");
-  // What was added before scores were scaled down is scaled with them.
-  constexpr double kLeastExcluded = -1e3;
-  if (scores.pattern->largest_excluded * scores.scale_after_mask > kLeastExcluded) {
+  if (scores.pattern->largest_excluded * scores.scale_after_mask > kLeastMasked) {
     return context.Refuse("its mask adds no less than ", scores.pattern->largest_excluded * scores.scale_after_mask,
                           " to the scores of keys that are not attended to");
   }

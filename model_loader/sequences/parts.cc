@@ -10,6 +10,7 @@
 #include "model_loader/sequences/activations.h"
 #include "model_loader/sequences/biases.h"
 #include "model_loader/sequences/embeddings.h"
+#include "model_loader/sequences/ends.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/moved_tokens.h"
@@ -219,6 +220,7 @@ StatusOr<Form> InterpretGather(Context& context) {
   const Wholes shape = *ShapeOf(context.Input(0));
   SWIZZLE_ASSIGN_OR_RETURN(int64_t axis, IntAttribute(context.node(), "axis", 0));
   SWIZZLE_ASSIGN_OR_RETURN(axis, NormalAxis(context.node(), axis, static_cast<int64_t>(shape.size())));
+  if (context.InputAs<EndPlaces>(1) != nullptr) return TakeAtEnds(context, axis);
   if (const auto* data = context.InputAs<Known>(0)) {
     const Form indices = context.Input(1);
     const auto* distances = std::get_if<Distances>(&indices);

@@ -7,6 +7,7 @@
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
 #include "model_loader/sequences/biases.h"
+#include "model_loader/sequences/ends.h"
 #include "model_loader/sequences/known.h"
 #include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moved_tokens.h"
@@ -116,6 +117,7 @@ StatusOr<Form> InterpretConcat(Context& context) {
   }
   if (context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
   if (context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
+  if (context.AnyInputIs<EndPlaces>()) return JoinEndPlaces(context, at);
   const auto* rows = context.InputAs<Positions>(0);
   const auto* places = context.node().inputs.size() == 2 ? context.InputAs<Positions>(1) : nullptr;
   if (rows == nullptr || places == nullptr) return context.Refuse("it joins what is not known beforehand");
@@ -135,6 +137,7 @@ StatusOr<Form> InterpretConcat(Context& context) {
 
 StatusOr<Form> InterpretGatherND(Context& context) {
   SWIZZLE_ASSIGN_OR_RETURN(const int64_t batch_dims, IntAttribute(context.node(), "batch_dims", 0));
+  if (batch_dims == 0 && context.InputAs<EndPlaces>(1) != nullptr) return TakeAtEnds(context, 0);
   const auto* numbers = context.InputAs<TokenNumbers>(0);
   const auto* places = context.InputAs<Positions>(1);
   const View tokens{{context.BatchAxis(), context.LengthAxis()}};

@@ -208,8 +208,7 @@ StatusOr<Form> ScaleHeads(Context& context, Scores scores, size_t input) {
   for (int64_t c = 0; c < channels; ++c) {
     scale.push_back(factors.second[static_cast<size_t>(c / (channels / scores.heads))]);
   }
-  std::vector<float> shift(scale.size());
-  scores.queries = context.out().Affine(scores.queries, std::move(scale), std::move(shift));
+  scores.queries = context.out().Scale(scores.queries, std::move(scale));
   return scores;
 }
 
@@ -272,6 +271,7 @@ StatusOr<Form> AttentionOf(Context& context, Scores scores, const Tokens& values
                        IsOfChannels(values.view.dims[rank - 1]) && AlikeInHeads(scores.view, values.view) &&
                        ChannelsOf(LeadingAxes(scores.view), 0) == scores.head_order;
   if (!product) return context.Refuse("it is not the product of attention's probabilities and values");
+  if (scores.mask != kNoValue || context.HasArgMax()) scores = WithoutCausalPattern(std::move(scores));
   const bool masks_sequences = scores.mask != kNoValue || scores.pattern != nullptr || scores.biases != nullptr;
   if (scores.windows > 1 && masks_sequences) return context.Refuse("it masks sequences, but attends within windows");
   SWIZZLE_ASSIGN_OR_RETURN(const Tokens whole, Materialised(context, values));

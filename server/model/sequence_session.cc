@@ -86,7 +86,8 @@ class SequenceSession final : public Session {
       const BatchItem& item = batch[place.item];
       int64_t end = place.row;
       for (; end < Rows(item); ++end) {
-        const int64_t tokens = CountTokens(rules_.packing(), 1, Length(item), MaskOf(item, end, 1));
+        const int64_t tokens = CountTokens(rules_.packing(), 1, Length(item), MaskOf(item, end, 1),
+                                           RowsOf(rules_.EndsOf(item.inputs), end, 1));
         const bool first = parts_.empty() && end == place.row;
         if (tokens > left && !first) break;
         left -= tokens;
@@ -95,7 +96,8 @@ class SequenceSession final : public Session {
       if (rows > 0) {
         const int64_t first_token = packing_.tokens();
         packing_.Add(rows, Length(item), MaskOf(item, place.row, rows),
-                     RowsOf(rules_.CountedOf(item.inputs), place.row, rows));
+                     RowsOf(rules_.CountedOf(item.inputs), place.row, rows),
+                     RowsOf(rules_.EndsOf(item.inputs), place.row, rows));
         parts_.push_back({&item, place.row, rows, first_token, packing_.tokens()});
       }
       place.row = end;
@@ -197,6 +199,7 @@ SequenceRules::SequenceRules(const ModelSpec& spec, const PortMap& ports, const 
   };
   mask_ = place_of(plan.network().sequences->mask);
   counted_ = place_of(plan.network().sequences->counted);
+  ends_ = place_of(plan.network().sequences->end.input);
 }
 
 std::optional<TensorView> SequenceRules::MaskOf(std::span<const TensorView> inputs) const {
@@ -205,6 +208,10 @@ std::optional<TensorView> SequenceRules::MaskOf(std::span<const TensorView> inpu
 
 std::optional<TensorView> SequenceRules::CountedOf(std::span<const TensorView> inputs) const {
   return counted_ < 0 ? std::nullopt : std::optional(inputs[counted_]);
+}
+
+std::optional<TensorView> SequenceRules::EndsOf(std::span<const TensorView> inputs) const {
+  return ends_ < 0 ? std::nullopt : std::optional(inputs[ends_]);
 }
 
 Status SequenceRules::CheckShapes(std::span<const TensorView> inputs) const {
@@ -247,11 +254,12 @@ Status SequenceRules::CheckValues(std::span<const TensorView> inputs) const {
 
 // Of a request whose rows may run in different batches.
 StatusOr<std::vector<int64_t>> SequenceRules::CountRows(std::span<const TensorView> inputs) const {
-  const std::optional<TensorView> mask = MaskOf(inputs);
+  const std::optional<TensorView> mask = MaskOf(inputs), ends = EndsOf(inputs);
   const int64_t length = inputs[0].shape[1];
   std::vector<int64_t> tokens(static_cast<size_t>(inputs[0].shape[0]));
   for (int64_t row = 0; row < std::ssize(tokens); ++row) {
-    const int64_t its = tokens[static_cast<size_t>(row)] = CountTokens(packing_, 1, length, RowsOf(mask, row, 1));
+    const int64_t its = tokens[static_cast<size_t>(row)] =
+        CountTokens(packing_, 1, length, RowsOf(mask, row, 1), RowsOf(ends, row, 1));
     if (its <= max_tokens_) continue;
     return InvalidArgument("sequence ", row, " of the request to model '", spec_.name, "' has ", its,
                            " tokens; max_batch_tokens is ", max_tokens_, ": send shorter ones, or configure more");
@@ -264,7 +272,7 @@ StatusOr<std::vector<int64_t>> SequenceRules::Check(std::span<const TensorView> 
   SWIZZLE_RETURN_IF_ERROR(CheckValues(inputs));
   if (spec_.max_batch_size > 0) return CountRows(inputs);
   const Shape& shape = inputs[0].shape;
-  const int64_t tokens = CountTokens(packing_, shape[0], shape[1], MaskOf(inputs));
+  const int64_t tokens = CountTokens(packing_, shape[0], shape[1], MaskOf(inputs), EndsOf(inputs));
   if (tokens <= max_tokens_) return std::vector<int64_t>{tokens};
   return InvalidArgument("the request to model '", spec_.name, "' has ", tokens, " tokens; max_batch_tokens is ",
                          max_tokens_, ": send fewer sequences at a time, or configure more");

@@ -28,6 +28,8 @@ class SequenceRules {
   std::optional<TensorView> MaskOf(std::span<const TensorView> inputs) const;
   // Whose numbers positions count; absent: all tokens.
   std::optional<TensorView> CountedOf(std::span<const TensorView> inputs) const;
+  // Whose numbers tell where sequences end; absent: with their rows.
+  std::optional<TensorView> EndsOf(std::span<const TensorView> inputs) const;
 
   // The tokens of the request that are computed, as Model::CheckRequest has them. INVALID_ARGUMENT, naming the model
   // and the input, if inputs differ in shape, an id or a position has no row in its table, a mask is neither 0 nor 1,
@@ -44,8 +46,8 @@ class SequenceRules {
 
   const ModelSpec& spec_;
   const int64_t max_batch_, max_tokens_, position_limit_;
-  std::vector<int64_t> id_limits_;  // by input of the specification
-  int mask_ = -1, counted_ = -1;    // inputs of the specification
+  std::vector<int64_t> id_limits_;            // by input of the specification
+  int mask_ = -1, counted_ = -1, ends_ = -1;  // inputs of the specification
   PackingRules packing_;
 };
 

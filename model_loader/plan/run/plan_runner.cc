@@ -143,7 +143,8 @@ StatusOr<std::vector<TensorView>> PlanRunner::RunSequences(std::span<const Tenso
     return input < 0 ? std::nullopt : std::optional(ViewOf(inputs[static_cast<size_t>(input)]));
   };
   packing_.emplace(PackingRulesOf(network, /*compute_masked=*/false));
-  packing_->Add(rows, length, view_of(network.sequences->mask), view_of(network.sequences->counted));
+  packing_->Add(rows, length, view_of(network.sequences->mask), view_of(network.sequences->counted),
+                view_of(network.sequences->end.input));
   const BatchSize size(rows, packing_->tokens());
   if (size.tokens > plan_->max_tokens()) {
     return InvalidArgument("input '", network.inputs[0].name, "' has ", size.tokens, " tokens; the plan takes ",

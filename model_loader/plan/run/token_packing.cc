@@ -7,6 +7,20 @@ namespace {
 
 bool IsMasked(const std::optional<TensorView>& mask, int64_t i) { return mask && WholeAt(*mask, i) == 0; }
 
+// How many tokens a sequence has up to its end, itself included; its numbers start at element `first` of `ends`.
+int64_t LengthToEnd(const PackingRules& rules, int64_t length, const std::optional<TensorView>& ends, int64_t first) {
+  if (!rules.end) return length;
+  int64_t end = 0;
+  if (rules.end->at_largest) {
+    for (int64_t i = 1; i < length; ++i) {
+      if (WholeAt(*ends, first + i) > WholeAt(*ends, first + end)) end = i;
+    }
+  } else {
+    while (end < length && WholeAt(*ends, first + end) != rules.end->id) ++end;
+  }
+  return end < length ? end + 1 : 1;
+}
+
 // Calls visit(position, masked) for the tokens of one sequence that are computed; its mask starts at element `first`.
 template <typename Visit>
 void ForEachComputed(const PackingRules& rules, int64_t length, const std::optional<TensorView>& mask, int64_t first,
@@ -55,6 +69,7 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked) {
   rules.masked_bias = sequences.masked_bias;
   rules.skips_masked = sequences.skips_masked && !compute_masked;
   if (sequences.counted != -1) rules.padding = sequences.padding;
+  if (sequences.end.input != -1) rules.end = sequences.end;
   for (const Layer& layer : network.layers) {
     if (layer.op != Op::kSelectToken) continue;
     const int64_t token = layer.token_choice().token;
@@ -83,11 +98,15 @@ int64_t WholeAt(const TensorView& tensor, int64_t i) {
   return whole;
 }
 
-int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask) {
-  if (!mask || !rules.skips_masked) return rows * length;
+int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask,
+                    const std::optional<TensorView>& ends) {
+  SWIZZLE_CHECK(!rules.end || ends);
+  const bool counts = (mask && rules.skips_masked) || rules.end;
+  if (!counts) return rows * length;
   int64_t tokens = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    ForEachComputed(rules, length, mask, row * length, [&](int64_t, bool) { ++tokens; });
+    ForEachComputed(rules, LengthToEnd(rules, length, ends, row * length), mask, row * length,
+                    [&](int64_t, bool) { ++tokens; });
   }
   return tokens;
 }
@@ -101,16 +120,17 @@ void TokenPacking::Clear() {
 }
 
 void TokenPacking::Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask,
-                       const std::optional<TensorView>& counted) {
-  SWIZZLE_CHECK(!rules_.padding || counted);
+                       const std::optional<TensorView>& counted, const std::optional<TensorView>& ends) {
+  SWIZZLE_CHECK((!rules_.padding || counted) && (!rules_.end || ends));
   for (int64_t row = 0; row < rows; ++row) {
     PositionCounter positions(rules_.padding, counted, row * length);
-    ForEachComputed(rules_, length, mask, row * length, [&](int64_t position, bool masked) {
-      positions_.push_back(static_cast<int32_t>(positions.At(position)));
-      sources_.push_back(row * length + position);
-      key_bias_.push_back(masked ? rules_.masked_bias : 0.0f);
-      computes_masked_ = computes_masked_ || masked;
-    });
+    ForEachComputed(rules_, LengthToEnd(rules_, length, ends, row * length), mask, row * length,
+                    [&](int64_t position, bool masked) {
+                      positions_.push_back(static_cast<int32_t>(positions.At(position)));
+                      sources_.push_back(row * length + position);
+                      key_bias_.push_back(masked ? rules_.masked_bias : 0.0f);
+                      computes_masked_ = computes_masked_ || masked;
+                    });
     begins_.push_back(static_cast<int32_t>(positions_.size()));
   }
 }

@@ -24,6 +24,7 @@ struct PackingRules {
   float masked_bias = 0.0f;    // Sequences::key_bias of tokens whose mask is 0 and that are computed all the same
   // Positions count, from 1, the tokens that do not hold this number, and are 0 where one does; absent: all, from 0.
   std::optional<int64_t> padding = {};
+  std::optional<SequenceEnd> end = {};  // what stands behind it is left out
 };
 
 // Those of a network that has sequences. compute_masked: nothing is left out.
@@ -33,8 +34,10 @@ PackingRules PackingRulesOf(const Network& network, bool compute_masked);
 int64_t WholeAt(const TensorView& tensor, int64_t i);
 
 // How many tokens of a request [rows, length] are computed; every sequence has at least one. `mask`, of that shape,
-// holds 0 and 1; absent: all ones. REQUIRES: length >= 1.
-int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask);
+// holds 0 and 1; absent: all ones. `ends`, likewise, is the input SequenceEnd::input. REQUIRES: length >= 1; `ends` is
+// there where the rules have an end.
+int64_t CountTokens(const PackingRules& rules, int64_t rows, int64_t length, const std::optional<TensorView>& mask,
+                    const std::optional<TensorView>& ends = {});
 
 // The packed sequences of one batch. Single-owner; reused from batch to batch.
 class TokenPacking {
@@ -45,7 +48,7 @@ class TokenPacking {
   // As CountTokens. `counted`, of that shape, is the input SequenceInputs::counted. REQUIRES: it is there where the
   // rules have padding.
   void Add(int64_t rows, int64_t length, const std::optional<TensorView>& mask,
-           const std::optional<TensorView>& counted = {});
+           const std::optional<TensorView>& counted = {}, const std::optional<TensorView>& ends = {});
 
   int64_t rows() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t tokens() const { return static_cast<int64_t>(sources_.size()); }

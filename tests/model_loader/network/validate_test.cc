@@ -281,6 +281,8 @@ const Fault kEncoderFaults[] = {
     {"MaskWithValue", [](Network& n) { n.sequences->mask = 0; }, "input 0 cannot be the mask"},
     {"CountsNoInput", [](Network& n) { n.sequences->counted = 3; }, "positions count tokens of input 3"},
     {"CountsANegativeInput", [](Network& n) { n.sequences->counted = -2; }, "positions count tokens of input -2"},
+    {"EndsByNoInput", [](Network& n) { n.sequences->end.input = 3; }, "input 3 cannot tell where sequences end"},
+    {"EndsByTheMask", [](Network& n) { n.sequences->end.input = 1; }, "input 1 cannot tell where sequences end"},
     {"HasARowForPaddingAlone",
      [](Network& n) {
        for (Layer& layer : n.layers) {
@@ -360,6 +362,8 @@ TEST_P(PatternFaultTest, IsRefused) {
 const Fault kPatternFaults[] = {
     {"OfOtherLength", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().length = 21; },
      "its pattern is of 21 tokens; sequences have 20"},
+    {"OfSequencesWithEnds", [](Network& n) { n.sequences->end.input = 0; },
+     "is of all places, and sequences have ends"},
     {"OfOtherNonzeros", [](Network& n) { FirstOf(n, Op::kSparseAttention).attention().nonzeros = 1; },
      "the layer says 20 and 1"},
     {"WithAMask", [](Network& n) { n.sequences->mask = 1; }, "goes with no mask of tokens"},

@@ -173,7 +173,7 @@ TEST(PackedReader, NewerVersionsAreRefusedWithTheWayOut) {
   parts.prefix.version = kPackedVersion + 1;
   const Status status = ReadPacked(parts.PutTogether()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 8; this program reads up to version 7"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("format version 9; this program reads up to version 8"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("pack the model again"));
 }
 

@@ -160,6 +160,15 @@ TEST(PackedWriterTest, WritesSharedWeightsOnce) {
   EXPECT_EQ(version_of(network), kNetworkVersion);
 }
 
+TEST(PackedWriterTest, OlderReadersRefuseSequencesThatEnd) {
+  Network network = testing::MakeRandomEncoder({});
+  network.sequences->end = {0, true, 0};
+  ExpectSameNetwork(RoundTrip(network), network);
+  PackedPrefix prefix;
+  std::memcpy(&prefix, EncodePacked(network)->data(), sizeof(prefix));
+  EXPECT_EQ(prefix.version, kEndsVersion);
+}
+
 std::string ReadText(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};

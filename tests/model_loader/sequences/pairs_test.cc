@@ -172,6 +172,14 @@ TEST(RecognisePairsTest, AMaskThatLeavesNothingOutIsNone) {
   EXPECT_EQ(network->layers.back().op, Op::kAttention);
 }
 
+// Scores of two tokens that a mask of tokens leaves out, to which these numbers are added as well.
+OnnxBuilder WithMaskOfTokens(const std::vector<float>& added) {
+  OnnxBuilder tokens = Scores(2).Floats("m", {2, 2}, added);
+  tokens.Int64Input("mask", {-1, 2}).Int64s("one", {1}, {1});
+  tokens.Node("Unsqueeze", {"mask", "one"}, {"u"}).Node("Cast", {"u"}, {"b"}, {{"to", int64_t{9}}});
+  return tokens.Node("Where", {"b", "s", "low"}, {"v"}).Node("Add", {"v", "m"}, {"t"});
+}
+
 TEST(RecognisePairsTest, RefusesWhatIsNoPattern) {
   const auto refusal = [](const OnnxBuilder& builder) { return LoweredPairs(builder).status(); };
   const auto unimplemented = [](const std::string& text) { return IsError(StatusCode::kUnimplemented, text); };
@@ -180,11 +188,16 @@ TEST(RecognisePairsTest, RefusesWhatIsNoPattern) {
               unimplemented("lets the token at place 1 attend to none"));
   OnnxBuilder free = Scores(-1).Floats("m", {2, 2}, {0, -1e9f, 0, 0});
   EXPECT_THAT(refusal(AttendPairs(free.Node("Add", {"s", "m"}, {"t"}))), unimplemented("sequences of a fixed length"));
-  OnnxBuilder tokens = Scores(2).Floats("m", {2, 2}, {0, -1e9f, 0, 0});
-  tokens.Int64Input("mask", {-1, 2}).Int64s("one", {1}, {1});
-  tokens.Node("Unsqueeze", {"mask", "one"}, {"u"}).Node("Cast", {"u"}, {"b"}, {{"to", int64_t{9}}});
-  tokens.Node("Where", {"b", "s", "low"}, {"v"}).Node("Add", {"v", "m"}, {"t"});
-  EXPECT_THAT(refusal(AttendPairs(tokens)), unimplemented("a mask of pairs of tokens as well as one of tokens"));
+  EXPECT_THAT(refusal(AttendPairs(WithMaskOfTokens({0, 0, -1e9f, 0}))),
+              unimplemented("a mask of pairs of tokens as well as one of tokens"));
+}
+
+TEST(RecognisePairsTest, WhatIsCausalGoesWithAMaskOfTokens) {
+  const auto network = LoweredPairs(AttendPairs(WithMaskOfTokens({0, -1e9f, 0, 0})));
+  ASSERT_THAT(network, IsOk());
+  EXPECT_EQ(network->layers.back().op, Op::kBiasedAttention);
+  EXPECT_EQ(network->layers.back().attention().length, 0) << "by distance";
+  EXPECT_NE(network->sequences->mask, -1);
 }
 
 // As deep as a hostile graph may be, and as wide: every step doubles what it takes.

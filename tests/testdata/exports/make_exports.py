@@ -178,6 +178,13 @@ def upsampled():
 NEWER_VISION = {**VISION, 'num_hidden_layers': 2}
 
 
+def clip_text():
+    """Read at the first token of one id, perhaps there is none."""
+    config = transformers.CLIPTextConfig(**(TEXT | {'num_hidden_layers': 2}), projection_dim=8, pad_token_id=0,
+                                         bos_token_id=1, eos_token_id=38)
+    return text(transformers.CLIPTextModelWithProjection(config))
+
+
 def vit_torchvision():
     """Whose attention is torch.nn.MultiheadAttention, length first."""
     return plain(torchvision.models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5), 3, 32, 32)
@@ -227,8 +234,9 @@ def recurrent():
 EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,), electra: (12,), distilbert: (14,),
            mpnet: (13,), t5: (12,), vit: (11, 17), swin: (11,), convnext: (17,), segformer: (12,), shufflenet: (11,),
            densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
-NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20), vit_torchvision: (17, 20),
-         swin_torchvision: (17,), swin_v2_torchvision: (17,), dinov2: (20,), siglip: (17, 20)}
+NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20), clip_text: (17, 20),
+         vit_torchvision: (17, 20), swin_torchvision: (17,), swin_v2_torchvision: (17,), dinov2: (20,),
+         siglip: (17, 20)}
 DYNAMO = 18  # from this opset on exporters trace by torch.export
 
 

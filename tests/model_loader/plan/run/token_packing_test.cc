@@ -64,6 +64,25 @@ TEST(TokenPackingTest, ComputesWhatIsBetweenOthers) {
   EXPECT_THAT(with_first.sequences().positions, ElementsAre(0, 1, 2, 3));
 }
 
+TEST(TokenPackingTest, EndsBehindTheFirstTokenThatHoldsANumber) {
+  const std::vector<int64_t> ids = {5, 9, 9, 7, 7, 7, 9, 1, 9};
+  const PackingRules rules{.end = SequenceEnd{0, false, 9}};
+  TokenPacking packing(rules);
+  packing.Add(3, 3, std::nullopt, std::nullopt, MaskView(ids, 3));
+  EXPECT_THAT(packing.sequences().begins, ElementsAre(0, 2, 3, 4)) << "of what holds none, the first";
+  EXPECT_THAT(packing.sources(), ElementsAre(0, 1, 3, 6));
+  EXPECT_EQ(CountTokens(rules, 3, 3, std::nullopt, MaskView(ids, 3)), 4);
+}
+
+TEST(TokenPackingTest, EndsBehindTheFirstOfTheLargestNumbers) {
+  const std::vector<int64_t> ids = {5, 9, 9, 7, 7, 8}, mask = {1, 0, 1, 1, 0, 1};
+  const PackingRules rules{.skips_masked = true, .keeps_last = true, .end = SequenceEnd{0, true, 0}};
+  TokenPacking packing(rules);
+  packing.Add(2, 3, MaskView(mask, 2), std::nullopt, MaskView(ids, 2));
+  EXPECT_THAT(packing.sources(), ElementsAre(0, 1, 3, 5)) << "the end is computed though it is masked";
+  EXPECT_EQ(CountTokens(rules, 2, 3, MaskView(mask, 2), MaskView(ids, 2)), 4);
+}
+
 TEST(TokenPackingTest, ComputesAllWhereMaskedTokensMayBeRead) {
   const std::vector<int64_t> mask = {1, 0};
   const PackingRules rules{.masked_bias = -10000};
