@@ -16,18 +16,34 @@ RowsResult AsBefore(const BatchNode& node) {
   return RowsAt{*node.Rows(0), node.ShapeOf(0)->size(), node.SizeOf(0, *node.Rows(0))};
 }
 
-// Rows stay apart if all dimensions before theirs stay, and theirs is a multiple of the batch again: then each
-// request's elements, which lie together, are as many slices.
+// Rows stay apart if theirs is a multiple of the batch again: then each request's elements, which lie together, are as
+// many slices. Dimensions before theirs may stay, be split, or become one with theirs, and come out of it again.
 RowsResult Reshaped(const BatchNode& node) {
   const StatusOr<bool> allow_zero = AllowsZero(node.node());
   const size_t axis = *node.Rows(0);
   const auto target = node.List(1);
-  if (!allow_zero.ok() || *allow_zero || !target || target->size() <= axis) return std::nullopt;
-  for (size_t i = 0; i < axis; ++i) {
-    if (!(*target)[i].Is(0) && (*target)[i] != node.SizeOf(0, i)) return std::nullopt;
+  const auto outer = node.Outer();
+  if (!allow_zero.ok() || !target || !outer) return std::nullopt;
+  const bool has_zero = std::ranges::any_of(*target, [](const SymbolicInt& size) { return size.Is(0); });
+  if (*allow_zero && has_zero) return std::nullopt;
+  size_t place = 0;
+  const auto stays = [&] { return (*target)[place].Is(0) || (*target)[place] == node.SizeOf(0, place); };
+  while (place < axis && place < target->size() && stays()) ++place;
+  int64_t before = *outer;  // of what stands before the rows, and has no dimension yet
+  for (size_t i = place; i < axis; ++i) {
+    const auto size = node.SizeOf(0, i).Number();
+    constexpr int64_t kMost = int64_t{1} << 40;
+    if (!size || *size < 1 || *size > kMost / before) return std::nullopt;
+    before *= *size;
   }
-  if (!node.VariesAtMostAt(1, axis)) return std::nullopt;
-  return RowsAt{axis, target->size()};
+  for (; place < target->size(); ++place) {
+    const auto size = (*target)[place].Number();
+    if (size == 1) continue;
+    if (before == 1 || !size || *size < 1 || before % *size != 0) break;
+    before /= *size;
+  }
+  if (place >= target->size() || !node.VariesAtMostAt(1, place)) return std::nullopt;
+  return RowsAt{place, target->size(), {}, before};
 }
 
 RowsResult Flattened(const BatchNode& node) {

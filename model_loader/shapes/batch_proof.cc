@@ -83,7 +83,7 @@ class Proof {
     if (!says_sizes_alone) return {};
     if (known.AreShared(0)) return {Kind::kShared};  // of what is shared all is
     const auto rows = RowsOfResult(known, FindOnnxOperator(node.domain, node.op)->interpreter.rows, output);
-    return rows && TakeRows(*rows, node.outputs[output]) ? Standing{Kind::kRows, rows->axis} : Standing();
+    return rows && TakeRows(*rows, node.outputs[output]) ? Standing{Kind::kRows, rows->axis, rows->outer} : Standing();
   }
 
   // Whether the shape that the walk has of the value, or what it leaves open, is one of rows.
@@ -93,7 +93,8 @@ class Proof {
     if (shape.size() != rows.rank || rows.axis >= rows.rank) return false;
     if (rows.size) shape[rows.axis] = *rows.size;
     const auto times = walk_.symbols().ExactQuotient(shape[rows.axis], walk_.batch());
-    bool is_certain = times && !times->Is(0) && !walk_.symbols().Varies(*times);
+    bool is_certain = times && !times->Is(0) && !walk_.symbols().Varies(*times) &&
+                      walk_.symbols().ExactQuotient(*times, rows.outer).has_value();
     for (size_t i = 0; i < shape.size(); ++i) is_certain &= i == rows.axis || !walk_.symbols().Varies(shape[i]);
     if (is_certain) walk_.SetShape(value, std::move(shape));
     return is_certain;

@@ -200,6 +200,31 @@ RowsResult Recurrent(const BatchNode& node, size_t output) {
   return output == 0 ? RowsAt{*layout == 0 ? 2U : 0U, 4, size} : RowsAt{axis, 3, size};
 }
 
+RowsResult RowsByRule(const BatchNode& node, RowRule rule, size_t output) {
+  switch (rule) {
+    case RowRule::kElementwise:
+      return Elementwise(node);
+    case RowRule::kFirstInput:
+      return OfFirstInput(node, output);
+    case RowRule::kAxis:
+      return AlongAxis(node, output);
+    case RowRule::kProduct:
+      return node.node().op == "Gemm" ? GemmProduct(node) : Product(node);
+    case RowRule::kMoved:
+      return MovedRows(node);
+    case RowRule::kAllInputs:
+      return OfAllInputs(node);
+    case RowRule::kEquation:
+      return OfEquation(node);
+    case RowRule::kRecurrent:
+      return Recurrent(node, output);
+    case RowRule::kShared:
+    case RowRule::kUnknown:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const Standing& BatchNode::StandingOf(size_t i) const {
@@ -227,29 +252,26 @@ bool BatchNode::VariesAtMostAt(size_t i, size_t place) const {
   return list.has_value();
 }
 
-std::optional<RowsAt> RowsOfResult(const BatchNode& node, RowRule rule, size_t output) {
-  switch (rule) {
-    case RowRule::kElementwise:
-      return Elementwise(node);
-    case RowRule::kFirstInput:
-      return OfFirstInput(node, output);
-    case RowRule::kAxis:
-      return AlongAxis(node, output);
-    case RowRule::kProduct:
-      return node.node().op == "Gemm" ? GemmProduct(node) : Product(node);
-    case RowRule::kMoved:
-      return MovedRows(node);
-    case RowRule::kAllInputs:
-      return OfAllInputs(node);
-    case RowRule::kEquation:
-      return OfEquation(node);
-    case RowRule::kRecurrent:
-      return Recurrent(node, output);
-    case RowRule::kShared:
-    case RowRule::kUnknown:
-      return std::nullopt;
+std::optional<int64_t> BatchNode::Outer() const {
+  std::optional<int64_t> outer;
+  for (size_t i = 0; i < size(); ++i) {
+    const Standing& standing = StandingOf(i);
+    if (standing.kind != Standing::Kind::kRows) continue;
+    if (outer.value_or(standing.outer) != standing.outer) return std::nullopt;
+    outer = standing.outer;
   }
-  return std::nullopt;
+  return outer.value_or(1);
+}
+
+std::optional<RowsAt> RowsOfResult(const BatchNode& node, RowRule rule, size_t output) {
+  const auto outer = node.Outer();
+  if (!outer) return std::nullopt;
+  if (*outer == 1 || node.node().op == "Reshape") return RowsByRule(node, rule, output);
+  // Slices along the dimension are treated each by itself.
+  if (rule != RowRule::kElementwise && rule != RowRule::kProduct && rule != RowRule::kAxis) return std::nullopt;
+  auto rows = RowsByRule(node, rule, output);
+  if (rows) rows->outer = *outer;
+  return rows;
 }
 
 }  // namespace swizzle

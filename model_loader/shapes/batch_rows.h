@@ -19,12 +19,14 @@ struct Standing {
     kUnknown,
     kShared,  // they are the same for every batch
     kRows,    // each request's lie together along dimension `axis`, as many slices as that has times the batch, and
-              // depend on that request alone
+              // depend on that request alone; with `outer`, the dimension has all of that so many times, one behind
+              // the other
     kSizes,   // the walk knows each of them, and some vary with the batch
   };
 
   Kind kind = Kind::kUnknown;
-  size_t axis = 0;  // of kRows
+  size_t axis = 0;    // of kRows
+  int64_t outer = 1;  // likewise
 
   bool operator==(const Standing&) const = default;
 };
@@ -41,6 +43,8 @@ class BatchNode : public SymbolicNode {
   bool AreShared(size_t first) const;
   // The dimension of the rows, if the input has any.
   std::optional<size_t> Rows(size_t i) const;
+  // How often that dimension has them, where all inputs that have rows have them as often; else nothing.
+  std::optional<int64_t> Outer() const;
   // REQUIRES: the input has a known shape of that rank.
   const SymbolicInt& SizeOf(size_t i, size_t axis) const { return (*ShapeOf(i))[axis]; }
   // Whether numbers of the list that is input `i` are known, and at most that at `place` varies with the batch.
@@ -57,6 +61,7 @@ struct RowsAt {
   size_t axis;
   size_t rank;
   std::optional<SymbolicInt> size = {};  // of that dimension; nothing: as the walk says
+  int64_t outer = 1;                     // as Standing has it
 };
 
 // RowsOfResult says where one of the node's outputs has them; nothing where it is not certain that a request's are

@@ -204,19 +204,46 @@ TEST(BatchProof, RequestsOfOneLengthMakeABatch) {
   })) << "length and batch have changed places";
 }
 
+// As torch.nn.MultiheadAttention does: length first, the length and the batch become one dimension, then two again.
+TEST(BatchProof, WhatStandsBeforeRowsMayBecomeOneWithThem) {
+  const auto holds = [](const Ints& to, const std::string& op, const Ints& back, const Ints& order = {1, 0, 2}) {
+    OnnxBuilder builder;
+    builder.Input("x", {-1, 4, 6}).Counting("m", {6, 6}).Int64s("axes", {1}, {0});
+    builder.Node("Transpose", {"x"}, {"first"}, {{"perm", Ints{1, 0, 2}}});
+    builder.Int64s("to", {static_cast<int64_t>(to.size())}, to).Node("Reshape", {"first", "to"}, {"u"});
+    if (op == "Gemm") builder.Node(op, {"u", "m"}, {"v"});
+    if (op == "Relu" || op == "Softmax") builder.Node(op, {"u"}, {"v"});
+    if (op == "ReduceSum") builder.Node(op, {"u", "axes"}, {"v"});
+    builder.Int64s("back", {static_cast<int64_t>(back.size())}, back).Node("Reshape", {"v", "back"}, {"w"});
+    builder.Node("Transpose", {"w"}, {"y"}, {{"perm", order}}).Output("y");
+    return Holds(builder, {-1, 4, 6});
+  };
+  EXPECT_TRUE(holds({-1, 6}, "Relu", {4, -1, 6}));
+  EXPECT_TRUE(holds({-1, 6}, "Gemm", {4, -1, 6}));
+  EXPECT_TRUE(holds({-1, 6}, "Softmax", {4, -1, 6}));
+  EXPECT_TRUE(holds({2, -1, 6}, "Relu", {4, -1, 6}));
+  EXPECT_TRUE(holds({-1, 3}, "Relu", {4, -1, 6})) << "of each request two for one";
+  EXPECT_FALSE(holds({-1, 6}, "ReduceSum", {4, -1, 6}));
+  EXPECT_FALSE(holds({-1, 6}, "Relu", {-1, 4, 6}, {0, 1, 2})) << "rows of other requests";
+  EXPECT_FALSE(holds({-1, 12}, "Relu", {4, -1, 6})) << "two requests in one";
+}
+
 TEST(BatchProof, ReshapesThatMergeRequestsAreFollowedAsFarAsRequestsLieTogether) {
-  const auto through = [](const Ints& there, const Ints& back, const std::string& op = "Relu") {
+  const auto through = [](const Ints& there, const Ints& back, const std::string& op = "Relu", int64_t allow_zero = 0) {
     OnnxBuilder builder;
     builder.Input("x", {-1, 4, 6}).Int64s("there", {static_cast<int64_t>(there.size())}, there);
-    builder.Int64s("back", {static_cast<int64_t>(back.size())}, back).Node("Reshape", {"x", "there"}, {"u"});
+    builder.Int64s("back", {static_cast<int64_t>(back.size())}, back)
+        .Node("Reshape", {"x", "there"}, {"u"}, {{"allowzero", allow_zero}});
     builder.Node(op, {"u"}, {"v"}).Node("Reshape", {"v", "back"}, {"y"}).Output("y");
     return Holds(builder, {-1, 4, 6});
   };
   EXPECT_TRUE(through({-1, 6}, {-1, 4, 6}));
   EXPECT_TRUE(through({-1, 2, 3}, {-1, 4, 6}));
   EXPECT_TRUE(through({0, 0, 2, 3}, {0, 0, 6}));
+  EXPECT_TRUE(through({-1, 2, 3}, {-1, 4, 6}, "Relu", 1)) << "as torch.export writes it";
+  EXPECT_FALSE(through({0, 4, 2, 3}, {-1, 4, 6}, "Relu", 1)) << "no elements";
   EXPECT_FALSE(through({-1, 16}, {-1, 4, 6})) << "windows of 16 elements reach into the next request";
-  EXPECT_FALSE(through({1, -1, 6}, {-1, 4, 6})) << "a dimension before the batch's";
+  EXPECT_TRUE(through({1, -1, 6}, {-1, 4, 6}));
   EXPECT_FALSE(through({-1, 6}, {-1, 2, 6}));
   EXPECT_FALSE(through({3, -1}, {-1, 4, 6}));
   EXPECT_FALSE(through({-1, 6}, {0, 6, 1}));
