@@ -82,22 +82,23 @@ class Validator {
     if (port.name.empty()) return InvalidArgument("it has no name");
     if (!names.insert(port.name).second) return InvalidArgument("its name is used twice");
     SWIZZLE_ASSIGN_OR_RETURN(const Shape dims, RowDims(port));
-    if (port.value == -1 && network_.sequences) return CheckTokenDims(dims, 1);
+    if (port.value == -1 && network_.sequences) return CheckTokenDims(dims, 1, false);
     if (!IsValue(port.value)) return InvalidArgument("it names value ", port.value, ", which does not exist");
     const NetworkValue& value = ValueAt(port.value);
-    if (value.per_token) return CheckTokenDims(dims, value.channels);
+    if (value.per_token) return CheckTokenDims(dims, value.channels, !value.ids);
     SWIZZLE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(dims));
     if (elements == value.elements()) return {};
     return InvalidArgument("its dimensions ", ShapeText(port.dims), " have other elements than its value ",
                            ExtentText(value), network_.batch_size > 0 ? " times the batch size" : "");
   }
 
-  // [length, and so many channels]; a fixed length may be several dimensions.
-  Status CheckTokenDims(const Shape& dims, int64_t channels) const {
+  // [length, and so many channels]; of regions, a fixed length may be several dimensions.
+  Status CheckTokenDims(const Shape& dims, int64_t channels, bool may_split_length) const {
     const int64_t length = network_.sequences->length == 0 ? -1 : network_.sequences->length;
     auto rest = dims.begin();
     int64_t begin = rest == dims.end() ? 0 : *rest++;
-    for (; rest != dims.end() && begin > 0 && begin < length && *rest <= length / begin; ++rest) begin *= *rest;
+    for (; may_split_length && rest != dims.end() && begin > 0 && begin < length && *rest <= length / begin; ++rest)
+      begin *= *rest;
     if (begin != length) {
       return InvalidArgument("its dimensions ", ShapeText(dims), " do not start with the length of the sequences, ",
                              length);
@@ -269,6 +270,13 @@ Status Network::ValidateModel() const {
   for (const NetworkPort& port : inputs) {
     if (!sequences || port.dtype != DType::kFloat32) continue;
     return InvalidArgument("input '", port.name, "': it is FP32; sequences of tokens come as ids and masks");
+  }
+  for (const NetworkPort& port : outputs) {
+    if (!sequences || !values[port.value].per_token) continue;
+    const int64_t length = sequences->length == 0 ? -1 : sequences->length;
+    if (port.dims[batch_size > 0 ? 1 : 0] == length) continue;
+    return InvalidArgument("output '", port.name, "': its dimensions ", ShapeText(port.dims),
+                           " have not the length of the sequences, ", length, ", for their first");
   }
   return {};
 }

@@ -413,6 +413,9 @@ Status CheckLayerWeight(const Network& network, const Layer& layer, const Weight
     return InvalidArgument("the last row of its weight is not of whole distances that rise, none above ",
                            kMostPlaceDistance);
   }
+  if (layer.op == Op::kPermuteTokens && network.sequences->mask != -1) {
+    return InvalidArgument("it orders all tokens of a sequence, which go with no mask");
+  }
   if (layer.op == Op::kPermuteTokens) return CheckPlaces(weight.ToDense());
   if (rows > kMaxWeightElements / cols) {
     return InvalidArgument("its weight ", ShapeText({rows, cols}), " has more than ", kMaxWeightElements, " elements");

@@ -197,7 +197,8 @@ void TakePlaces(const Survey& survey, int value, const Network& network, Network
   const auto& shape = survey.shapes[static_cast<size_t>(value)];
   if (!shape || network.sequences->length == 0) return;
   if (port.value == -1 || !network.values[static_cast<size_t>(port.value)].per_token) return;
-  port.dims.assign(shape->begin() + (network.batch_size == 0 ? 1 : 0), shape->end());
+  Shape dims(shape->begin() + (network.batch_size == 0 ? 1 : 0), shape->end());
+  if (dims.size() > port.dims.size() && *ElementCount(dims) == *ElementCount(port.dims)) port.dims = std::move(dims);
 }
 
 StatusOr<SequenceRegion> RegionOf(const Graph& graph, const Survey& survey, const RunShapes& shapes,

@@ -1,6 +1,7 @@
 #include "model_loader/regions/token_stem.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -181,8 +182,9 @@ class StemFinder {
     if (shape == nullptr || left == nullptr || (*shape)[2] != (*left)[2] || (*shape)[0] != (*left)[0]) {
       return std::nullopt;
     }
-    std::vector<std::optional<Elements>> inputs = {Elements{DType::kInt64, {1, (*shape)[1], 1}, {}}};
-    for (int64_t i = 0; i < (*shape)[1]; ++i) inputs[0]->scalars.push_back({.whole = i});
+    // Two rows and two channels show whether only tokens are taken, and in the same order everywhere.
+    std::vector<std::optional<Elements>> inputs = {Elements{DType::kInt64, {2, (*shape)[1], 2}, {}}};
+    for (int64_t i = 0; i < 4 * (*shape)[1]; ++i) inputs[0]->scalars.push_back({.whole = i});
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       const interpreter::Array* const known = node.inputs[i] == kNoValue ? nullptr : survey_.KnownOf(node.inputs[i]);
       if (known == nullptr && node.inputs[i] != kNoValue) return std::nullopt;
@@ -191,13 +193,19 @@ class StemFinder {
     std::vector<const Elements*> arguments;
     for (const auto& input : inputs) arguments.push_back(input ? &*input : nullptr);
     const auto taken = Evaluate(node, arguments);
-    if (!taken.ok() || !*taken || (*taken)->shape != Shape{1, (*left)[1], 1}) return std::nullopt;
+    if (!taken.ok() || !*taken || (*taken)->shape != Shape{2, (*left)[1], 2}) return std::nullopt;
     const auto rows = RowsOf(node.inputs[0], steps - 1, nodes);
     if (!rows) return std::nullopt;
     TokenRows some{rows->planes, {}, {(*left)[1], rows->added.cols, {}}};
-    for (const Scalar& token : (*taken)->scalars) {
-      some.positions.push_back(rows->positions[static_cast<size_t>(token.whole)]);
-      const auto vector = rows->added.values.begin() + token.whole * rows->added.cols;
+    const std::vector<Scalar>& scalars = (*taken)->scalars;
+    for (int64_t place = 0; place < (*left)[1]; ++place) {
+      const int64_t token = scalars[static_cast<size_t>(2 * place)].whole / 2;
+      for (const int64_t i : {0, 1, 2, 3}) {  // row i / 2, channel i % 2
+        const int64_t found = scalars[static_cast<size_t>((i / 2 * (*left)[1] + place) * 2 + i % 2)].whole;
+        if (found != (i / 2 * (*shape)[1] + token) * 2 + i % 2) return std::nullopt;
+      }
+      some.positions.push_back(rows->positions[static_cast<size_t>(token)]);
+      const auto vector = rows->added.values.begin() + token * rows->added.cols;
       some.added.values.insert(some.added.values.end(), vector, vector + rows->added.cols);
     }
     return some;
@@ -277,15 +285,20 @@ class StemFinder {
   std::map<int, std::optional<TokenRows>> rows_;  // by value: what was looked at
 };
 
+// Whether both values have as many rows in both runs of the survey.
+bool HaveAsManyRows(int a, int b, const Survey& survey) {
+  return std::ranges::all_of(std::array{&survey.shapes, &survey.other_shapes}, [&](const auto* shapes) {
+    const std::optional<Shape>&of_a = (*shapes)[static_cast<size_t>(a)], &of_b = (*shapes)[static_cast<size_t>(b)];
+    return of_a && of_b && !of_a->empty() && !of_b->empty() && of_a->front() == of_b->front();
+  });
+}
+
 // Whether the stem reads one value, of as many rows as planes has, and of the same ones in both runs of the survey.
 bool HasRowsOf(const Region& stem, int planes, const Survey& survey) {
   if (stem.inputs.size() != 1) return false;
-  const auto input = static_cast<size_t>(stem.inputs.front()), made = static_cast<size_t>(planes);
-  for (const auto* const shapes : {&survey.shapes, &survey.other_shapes}) {
-    const std::optional<Shape>&from = (*shapes)[input], &to = (*shapes)[made];
-    if (!from || !to || from->empty() || to->empty() || from->front() != to->front()) return false;
-  }
-  return RowShape(*survey.shapes[input], Form::kImages) == RowShape(*survey.other_shapes[input], Form::kImages);
+  const auto input = static_cast<size_t>(stem.inputs.front());
+  return HaveAsManyRows(stem.inputs.front(), planes, survey) &&
+         RowShape(*survey.shapes[input], Form::kImages) == RowShape(*survey.other_shapes[input], Form::kImages);
 }
 
 // Whether nothing outside of the nodes reads what the stem makes.
@@ -303,7 +316,7 @@ bool AddStemTo(size_t port, const Graph& graph, const Survey& survey, const std:
   StemFinder finder(graph, survey, taken);
   std::set<int> between;
   std::optional<TokenRows> tokens = finder.RowsOf(region.region.inputs[port], between);
-  if (!tokens) return false;
+  if (!tokens || !HaveAsManyRows(tokens->planes, region.region.inputs[port], survey)) return false;
   const auto makers = finder.MakersOf(tokens->planes);
   if (!makers || makers->empty()) return false;
   Region stem = MakeRegion(graph, survey, Form::kImages, *makers);

@@ -60,6 +60,7 @@ StatusOr<Form> InterpretArgMax(Context& context) {
 StatusOr<Form> CombineEndPlaces(Context& context) {
   const std::string& op = context.node().op;
   const size_t at = context.InputAs<EndPlaces>(0) != nullptr ? 0 : 1;
+  if (context.InputAs<EndPlaces>(at) == nullptr) return context.Refuse("it chooses among places of tokens");
   EndPlaces places = *context.InputAs<EndPlaces>(at);
   const DType target = PointFunctionType(context.node(), places.dtype);
   if (op == "Cast" && !IsFloating(target) && target != DType::kBool) {
@@ -103,7 +104,8 @@ StatusOr<Form> TakeAtEnds(Context& context, int64_t axis) {
   }
   const bool of_sequences = view.rank() == 3 && view.dims[0] == context.BatchAxis() &&
                             view.dims[1] == context.LengthAxis() && IsOfChannels(view.dims[2]);
-  if (op == "GatherND" && places.kind == Kind::kPair && of_sequences) {
+  const View pairs{{context.BatchAxis(), {{AxisKind::kRepeat, Whole{2}}}}};
+  if (op == "GatherND" && places.kind == Kind::kPair && places.view == pairs && of_sequences) {
     taken.dims.erase(taken.dims.begin() + 1);
     return EndToken(context, tokens, places, std::move(taken));
   }

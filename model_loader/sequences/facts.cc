@@ -70,6 +70,7 @@ Status SequenceFacts::EndAt(int input, bool at_largest, int64_t number) {
 
 Status SequenceFacts::CheckEnds(const Graph& graph) const {
   if (sequences_.ends == kNoValue) return {};
+  if (sequences_.ends == sequences_.mask) return Unimplemented("sequences are read at ends that their mask tells");
   if (masked_mean_ || plain_mean_ || later_token_ || masked_tokens_) {
     return Unimplemented("sequences are read at their ends and elsewhere");
   }
@@ -95,6 +96,9 @@ Status SequenceFacts::Finish(const Graph& graph) {
   }
   if (plain_positions_ && sequences_.counted != kNoValue) {
     return Unimplemented("some positions count tokens that are not padding, and some count all");
+  }
+  if (permutes_ && sequences_.mask != kNoValue) {
+    return Unimplemented("tokens are put into another order, and a mask may leave some out");
   }
   if (masks_attention_ && plain_attention_) return Unimplemented("some attention is masked and some is not");
   if (masked_mean_ && !masks_attention_) return Unimplemented("the mean of tokens is masked, attention is not");

@@ -32,6 +32,8 @@ class SequenceFacts {
   void TakePlainMean() { plain_mean_ = true; }
   // Tokens times the mask, whose masked ones nothing reads but what is left out.
   Status ReadMaskedTokens(const Graph& graph, int input);
+  // Tokens are put into another order, for which all have to be there.
+  void PermuteTokens() { permutes_ = true; }
   // A token that is not the first, which the mask may leave out.
   void ReadLaterToken() { later_token_ = true; }
   // Sequences are read at their ends alone (GraphSequences::ends).
@@ -48,7 +50,7 @@ class SequenceFacts {
   std::vector<int> ids_;
   bool masks_attention_ = false, plain_attention_ = false;
   bool masked_mean_ = false, plain_mean_ = false;
-  bool plain_positions_ = false;
+  bool plain_positions_ = false, permutes_ = false;
   bool masked_tokens_ = false, later_token_ = false;
 };
 

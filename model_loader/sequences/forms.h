@@ -136,6 +136,8 @@ struct PositionColumn {
   float start = 0.0f, slope = 0.0f;         // kLinear: start + p * slope; kCosine, kSine: of p * slope
   std::shared_ptr<const Table> table = {};  // kTable: its element [p + first, column]
   int64_t first = 0, column = 0;
+  int64_t from = 0;  // at positions before this one it is `before` instead
+  float before = 0.0f;
   auto operator<=>(const PositionColumn&) const = default;
 };
 using PositionColumns = std::vector<PositionColumn>;
@@ -183,7 +185,8 @@ struct Mixture {
 
   int value = kNoValue;  // of the new graph, per token
   std::shared_ptr<const Sums> sums;
-  View view;
+  View view;  // its kPlaces are some of the positions, from first_place on
+  int64_t first_place = 0;
 };
 
 // Vectors that are the same for every request, of heads and of places of one token from another (DeBERTa). The view's

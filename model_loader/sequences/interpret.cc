@@ -84,6 +84,7 @@ StatusOr<Form> Interpret(Context& context) {
   if (all_known) return EvaluateKnown(context);
   constexpr std::string_view kFollowMoves[] = {"Concat", "Flatten", "Pad",     "ReduceMean", "Reshape",
                                                "Shape",  "Slice",   "Squeeze", "Transpose",  "Unsqueeze"};
+  if (node.op == "Mul" || node.op == "Neg") MixPartInputs(context);
   if (std::ranges::find(kFollowMoves, node.op) == std::end(kFollowMoves)) {
     const Status settled = SettleInputs(context);
     if (!settled.ok()) return context.Refuse(settled.message());

@@ -80,8 +80,12 @@ StatusOr<Form> InterpretMatMul(Context& context) {
     if (transposed != 0) return context.Refuse(batch, " is set");
   }
   if (trans_a != 0) return context.Refuse("transA is set");
-  if (MeetsProbe(context)) return MultiplyProbe(context, alpha, trans_b != 0);
-  if (context.AnyInputIs<Positions>() || context.AnyInputIs<PositionNumbers>()) {
+  const bool by_position = context.AnyInputIs<Positions>() || context.AnyInputIs<PositionNumbers>();
+  if (MeetsProbe(context)) {
+    auto product = MultiplyProbe(context, alpha, trans_b != 0);
+    if (product.ok() || !by_position) return product;
+  }
+  if (by_position) {
     if (trans_b != 0 || alpha != 1.0f) return context.Refuse("it scales or transposes positions");
     return MultiplyPositionNumbers(context);
   }

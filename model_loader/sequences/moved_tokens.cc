@@ -72,8 +72,11 @@ std::optional<MovedTokens> AsMoved(const Form& form) {
 }
 
 Form InOrderOrMoved(Context& context, MovedTokens moved) {
-  const bool lies_so = moved.rows == nullptr && !HasPlaces(moved.tokens.view);
-  if (lies_so) return moved.tokens;
+  // What is one axis again may be a part of the positions.
+  const bool may_lie_so = moved.rows == nullptr && moved.first_place == 0 && !HasPlaces(moved.tokens.view);
+  const Axes axes = moved.tokens.view.AllAxes();
+  const auto length = std::ranges::find(axes, AxisKind::kLength, &Axis::kind);
+  if (may_lie_so && (length == axes.end() || length->size == SizeOf(context.LengthAxis()))) return moved.tokens;
   const Rows rows = RowsOf(moved);
   if (static_cast<int64_t>(rows.size()) != LengthOf(context) || !CountsUp(rows)) return moved;
   moved.tokens.view = WithPlacesInOrder(moved.tokens.view);
@@ -90,6 +93,7 @@ StatusOr<Tokens> Settled(Context& context, const MovedTokens& moved) {
   if (CountsUp(rows)) return settled;
   const auto [known, is_new] = context.permuted().try_emplace({settled.value, std::move(rows)}, kNoValue);
   if (is_new) known->second = context.out().PermuteTokens(settled.value, known->first.second);
+  context.facts().PermuteTokens();
   settled.value = known->second;
   return settled;
 }

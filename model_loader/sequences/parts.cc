@@ -13,6 +13,7 @@
 #include "model_loader/sequences/ends.h"
 #include "model_loader/sequences/folding.h"
 #include "model_loader/sequences/known.h"
+#include "model_loader/sequences/mixtures.h"
 #include "model_loader/sequences/moved_tokens.h"
 #include "model_loader/sequences/pools.h"
 
@@ -132,6 +133,7 @@ StatusOr<Form> SliceAxis(Context& context, const Form& form, int64_t axis, const
     if (part) return *std::move(part);
   }
   if (const auto* moved = std::get_if<MovedTokens>(&form)) {
+    if (auto mixture = MixtureOfPart(context, *moved)) return SliceAxis(context, *std::move(mixture), axis, start, end);
     SWIZZLE_ASSIGN_OR_RETURN(const Tokens settled, Settled(context, *moved));
     return SliceAxis(context, settled, axis, start, end);
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <utility>
 
 #include "model_loader/semantics/axes.h"
 #include "model_loader/semantics/element_types.h"
@@ -53,8 +53,10 @@ StatusOr<std::optional<Form>> MeanOver(Context& context, const Tokens& tokens, c
 
 StatusOr<std::optional<Form>> MeanOverPart(Context& context, const MovedTokens& part, const std::vector<int64_t>& axes,
                                            bool keep) {
-  constexpr size_t kMostOthers = 8;
-  const auto is_place = [](const Axis& axis) { return axis.kind == AxisKind::kPlaces; };
+  constexpr int64_t kMostOthers = 8;
+  const auto is_place = [](const Axis& axis) {
+    return axis.kind == AxisKind::kPlaces || axis.kind == AxisKind::kLength;
+  };
   const View& view = part.tokens.view;
   for (size_t i = 0; i < view.rank(); ++i) {
     const bool is_over = std::ranges::find(axes, static_cast<int64_t>(i)) != axes.end();
@@ -62,11 +64,17 @@ StatusOr<std::optional<Form>> MeanOverPart(Context& context, const MovedTokens& 
       return std::nullopt;
   }
   const std::vector<int32_t> rows = RowsOf(part);
-  std::map<int32_t, int64_t> others;  // by row: how much more often than once it counts
-  for (int32_t row = 0; row < context.FixedLength(); ++row) others[row] = -1;
-  for (const int32_t row : rows) ++others[row];
-  std::erase_if(others, [](const auto& row) { return row.second == 0; });
-  if (others.size() > kMostOthers || std::ssize(rows) > context.FixedLength()) return std::nullopt;
+  const int64_t length = context.FixedLength();
+  const auto left_out = length - std::ssize(rows);
+  if (rows.empty() || left_out < 0 || left_out > kMostOthers || !context.TakeNumbers(length)) return std::nullopt;
+  std::vector<int64_t> times_of(static_cast<size_t>(length));
+  for (const int32_t row : rows) ++times_of[static_cast<size_t>(row)];
+  std::vector<std::pair<int64_t, int64_t>> others;  // rows, and how much more often than once they count
+  for (int64_t row = 0; row < length; ++row) {
+    const int64_t times = times_of[static_cast<size_t>(row)];
+    if (times != 1) others.emplace_back(row, times - 1);
+  }
+  if (std::ssize(others) > 2 * kMostOthers) return std::nullopt;
   SWIZZLE_ASSIGN_OR_RETURN(Tokens mean, Contiguous(context, {part.tokens.value, part.tokens.samples, view}));
   const int64_t channels = context.out().Channels(mean.value);
   const auto scaled = [&](int value, double factor) {
@@ -76,7 +84,7 @@ StatusOr<std::optional<Form>> MeanOverPart(Context& context, const MovedTokens& 
   };
   const auto count = static_cast<double>(rows.size());
   const int all = context.out().MeanTokens(mean.value);
-  int sum = scaled(all, static_cast<double>(context.FixedLength()) / count);
+  int sum = scaled(all, static_cast<double>(length) / count);
   for (const auto& [row, times] : others) {
     if (row != 0) context.facts().ReadLaterToken();
     const int token = context.out().SelectToken(mean.value, row);

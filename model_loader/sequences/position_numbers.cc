@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "model_loader/semantics/element_types.h"
@@ -127,11 +128,26 @@ StatusOr<Form> WavesOf(Context& context, const PositionNumbers& angles, Kind kin
   return Of(std::move(columns), angles.view);
 }
 
+// For each column the first that holds the same numbers: halves of a head are turned by the same.
+std::vector<int64_t> FirstAlike(const PositionColumn::Table& table) {
+  std::map<std::vector<float>, int64_t> first;
+  std::vector<int64_t> alike;
+  for (int64_t column = 0; column < table.columns; ++column) {
+    std::vector<float> numbers;
+    for (int64_t row = 0; row < table.rows; ++row) {
+      numbers.push_back(table.numbers[static_cast<size_t>(row * table.columns + column)]);
+    }
+    alike.push_back(first.try_emplace(std::move(numbers), column).first->second);
+  }
+  return alike;
+}
+
 }  // namespace
 
 float NumberAt(const PositionColumn& column, int64_t position) {
   const auto place = static_cast<float>(position);
   double number = 0.0;
+  if (position < column.from) return static_cast<float>(column.before * column.factor);
   switch (column.kind) {
     case Kind::kLinear:
       number = column.start + place * column.slope;
@@ -163,17 +179,22 @@ StatusOr<PositionNumbers> AsPositionNumbers(Context& context, const Form& form) 
   return context.Refuse("its operand goes by more than position and channel");
 }
 
-StatusOr<PositionNumbers> NumbersOfLength(Context& context, const Known& known, const View& tokens) {
+StatusOr<PositionNumbers> NumbersOfLength(Context& context, const Known& known, const View& tokens,
+                                          int64_t first_place) {
   SWIZZLE_ASSIGN_OR_RETURN(std::vector<float> numbers, NumbersOf(context, known));
   const size_t rank = known.shape.size();
   if (rank > tokens.rank()) return context.Refuse("its operand has too many dimensions");
+  const Axes axes = tokens.AllAxes();
+  const bool is_part = std::ranges::count(axes, AxisKind::kPlaces, &Axis::kind) == 1;
   PositionColumn::Table table{1, 1, {}};
   View view;
   int64_t behind = 1;  // elements of a position
   for (size_t i = 0; i < rank; ++i) {
     const Axes& dim = tokens.dims[tokens.rank() - rank + i];
-    const bool of_length = table.rows == 1 && dim.size() == 1 && dim[0].kind == AxisKind::kLength &&
-                           dim[0].size == known.shape[i] && known.shape[i].factor > 1;
+    const bool of_positions =
+        dim.size() == 1 && (dim[0].kind == AxisKind::kLength || (is_part && dim[0].kind == AxisKind::kPlaces));
+    const bool of_length =
+        table.rows == 1 && of_positions && dim[0].size == known.shape[i] && known.shape[i].factor > 1;
     view.dims.push_back(of_length ? dim : ChannelAxis(known.shape[i].factor));
     (of_length ? table.rows : table.columns) *= known.shape[i].factor;
     behind = of_length ? 1 : behind * known.shape[i].factor;
@@ -185,10 +206,11 @@ StatusOr<PositionNumbers> NumbersOfLength(Context& context, const Known& known, 
     table.numbers[static_cast<size_t>(row * table.columns + outer * behind + i % behind)] =
         numbers[static_cast<size_t>(i)];
   }
-  const int64_t count = table.columns;
   const auto shared = std::make_shared<const PositionColumn::Table>(std::move(table));
   PositionColumns columns;
-  for (int64_t i = 0; i < count; ++i) columns.push_back({.kind = Kind::kTable, .table = shared, .column = i});
+  for (const int64_t column : FirstAlike(*shared)) {
+    columns.push_back({.kind = Kind::kTable, .table = shared, .first = -first_place, .column = column});
+  }
   return Of(std::move(columns), InOrder(view).view);
 }
 

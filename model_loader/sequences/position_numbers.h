@@ -10,8 +10,10 @@ namespace swizzle::sequences {
 // What positions, numbers by channel alone and activations that are rows of a table by position are as such numbers.
 // UNIMPLEMENTED for what is none.
 StatusOr<PositionNumbers> AsPositionNumbers(Context& context, const Form& form);
-// A constant of sequences of one length, [.., length, ..], as `tokens` have their positions and channels.
-StatusOr<PositionNumbers> NumbersOfLength(Context& context, const Known& known, const View& tokens);
+// A constant of sequences of one length, [.., length, ..], or of their positions from `first_place` on, as `tokens`
+// have their positions and channels.
+StatusOr<PositionNumbers> NumbersOfLength(Context& context, const Known& known, const View& tokens,
+                                          int64_t first_place);
 
 // What an element-wise operator makes of them; a product of matrices with an inner size of 1 is one.
 StatusOr<Form> CombinePositionNumbers(Context& context);

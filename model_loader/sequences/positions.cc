@@ -115,6 +115,7 @@ StatusOr<Form> InterpretConcat(Context& context) {
     if (joined.ok()) return joined;
     SWIZZLE_RETURN_IF_ERROR(SettleInputs(context));
   }
+  if (context.AnyInputIs<MovedTokens>() && context.AnyInputIs<Mixture>()) return JoinTurned(context, at);
   if (context.AllInputsAre<PositionNumbers>()) return ConcatPositionNumbers(context, at);
   if (context.AllInputsAre<Tokens, Moment, Mixture>()) return ConcatMixtures(context, at);
   if (context.AnyInputIs<EndPlaces>()) return JoinEndPlaces(context, at);

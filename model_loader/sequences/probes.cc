@@ -12,6 +12,8 @@
 namespace swizzle::sequences {
 namespace {
 
+constexpr int64_t kMostNumbers = int64_t{1} << 21;  // of a query, once for each token
+
 struct Probe {
   std::vector<float> numbers;
   View view;  // its channels are places in `numbers`
@@ -35,7 +37,7 @@ StatusOr<Form> ThroughLinear(Context& context, const Probe& probe, double alpha,
   const OrderedChannels ordered = InOrder(probe.view);
   const auto depth = static_cast<int64_t>(ordered.channels.size());
   const int64_t inner = weight.first[transposed ? 1 : 0], rows = weight.first[transposed ? 0 : 1];
-  const bool is_vector = !probe.view.dims.empty() && IsOfChannels(probe.view.dims.back()) &&
+  const bool is_vector = rows > 0 && depth > 0 && !probe.view.dims.empty() && IsOfChannels(probe.view.dims.back()) &&
                          SizeOf(probe.view.dims.back()) == Whole{depth};
   if (!is_vector || depth != inner || !context.TakeNumbers(depth + rows)) {
     return context.Refuse("its weight ", ShapeText(weight.first), " does not fit ", Text(probe.view.shape()));
@@ -67,6 +69,9 @@ StatusOr<Form> ScoresOfProbe(Context& context, Probe probe, Tokens keys, double 
     }
   }
   const auto count = static_cast<int64_t>(probe.numbers.size()), length = context.FixedLength();
+  if (count < 1 || count > kMostNumbers / length || !context.TakeNumbers(count * length)) {
+    return context.Refuse("its query has too many numbers");
+  }
   std::vector<float> rows;
   rows.reserve(static_cast<size_t>(count * length));
   for (int64_t token = 0; token < length; ++token) {

@@ -213,6 +213,7 @@ StatusOr<Tokens> RotatedOf(Context& context, const Mixture& mixture) {
   Sums sums;
   for (const int64_t channel : ordered.channels) sums.push_back((*mixture.sums)[static_cast<size_t>(channel)]);
   if (sums.empty()) return Unimplemented("a rotary embedding has no channels");
+  if (mixture.view.Has(AxisKind::kPlaces)) return Unimplemented("a rotary embedding is of some of the tokens alone");
   if (auto product = ProductOf(context, mixture.value, sums, ordered.view)) return *std::move(product);
   const auto kept = std::ranges::find_if(sums, IsKept);
   const double scale = kept == sums.end() ? std::abs(sums[0][0].factor) : (*kept)[0].factor;

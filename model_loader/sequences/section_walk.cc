@@ -120,8 +120,9 @@ std::vector<SectionWalk::Lent> SectionWalk::LendToLevel(const Node& node, int le
 }
 
 std::vector<SectionWalk::Lent> SectionWalk::LendSizes(const Node& node) {
-  if (node.op != "Shape" || !node.domain.empty() || node.inputs.size() != 1) return {};
-  const int input = node.inputs[0];
+  if (node.op != "Shape" || !node.domain.empty()) return {};
+  const int input = node.Input(0);
+  if (input == kNoValue) return {};
   const auto sizes = source_.SizesOf(input);
   if (!sizes || !std::holds_alternative<Unknown>(context_.FormOf(input))) return {};
   std::vector<Lent> lent = {{input, LevelOf(input), context_.FormOf(input)}};

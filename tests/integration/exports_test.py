@@ -32,6 +32,7 @@ EXPECTED = {
     'deberta_opset20': None,
     'densenet_opset9': None,
     'dinov2_opset20': (1, 17, 0),
+    'dinov3_opset20': (1, 19, 0),
     'distilbert_opset14': None,
     'electra_opset12': None,
     'gemma3_opset20': None,

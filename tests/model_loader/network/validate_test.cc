@@ -272,6 +272,15 @@ TEST_P(EncoderFaultTest, IsRefused) {
   EXPECT_THAT(network.Validate(), IsError(StatusCode::kInvalidArgument, GetParam().message));
 }
 
+TEST(ValidateTest, ALengthIsOneDimensionOfAModel) {
+  Network outputs = testing::MakeRandomEncoder({.length = 6}), inputs = outputs;
+  outputs.outputs[0].dims = {2, 3, outputs.outputs[0].dims[1]};
+  EXPECT_THAT(outputs.ValidateModel(),
+              IsError(StatusCode::kInvalidArgument, "have not the length of the sequences, 6"));
+  inputs.inputs[1].dims = {2, 3};
+  EXPECT_THAT(inputs.Validate(), IsError(StatusCode::kInvalidArgument, "do not start with the length"));
+}
+
 const Fault kEncoderFaults[] = {
     {"NoSequences", [](Network& n) { n.sequences.reset(); }, "('input_ids') is no matrix of tokens"},
     {"TokensInAPlane", [](Network& n) { n.values.back().width = 2, n.values[3].height = 2; }, "no matrix of tokens"},

@@ -232,6 +232,16 @@ TEST_F(SequenceRegionsTest, AMeanMayLeaveOutTheFirstTokens) {
   }
 }
 
+// A part stays one in another shape.
+TEST_F(SequenceRegionsTest, SomeTokensInAnotherShapeAreNotAll) {
+  OnnxBuilder builder = Starting({-1, 7, kChannels});
+  builder.Int64s("from", {1}, {1}).Int64s("to", {1}, {1000}).Int64s("axis", {1}, {1}).Int64s("six", {4}, {0, 6, 2, 4});
+  builder.Node("Slice", {TwoLayers(builder, "x"), "from", "to", "axis"}, {"part"})
+      .Node("Reshape", {"part", "six"}, {"h"});
+  builder.Node("ReduceMean", {"h"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}}).Output("mean");
+  ExpectSame(Plan(builder), {{3, 7, kChannels}});
+}
+
 // What else reads some of the tokens is outside.
 TEST_F(SequenceRegionsTest, SomeTokensAreTakenOutside) {
   OnnxBuilder builder = Starting({-1, 7, kChannels});

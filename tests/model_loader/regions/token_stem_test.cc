@@ -88,6 +88,18 @@ TEST_F(TokenStemTest, PositionsMayBeAddedBeforeTheClassToken) {
   ExpectSame(regional, {{3, 3, 8, 8}});
 }
 
+TEST_F(TokenStemTest, ChannelsInAnotherOrderAreNotTheirs) {
+  for (const int64_t axis : {0, 1, 2}) {
+    OnnxBuilder builder = Patches();
+    builder.Node("Reshape", {"planes", "rows"}, {"patches"});
+    builder.Node("Transpose", {"patches"}, {"tokens"}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    builder.Int64s("from", {1}, {-1}).Int64s("to", {1}, {-1000}).Int64s("axis", {1}, {axis}).Int64s("step", {1}, {-1});
+    builder.Node("Slice", {"tokens", "from", "to", "axis", "step"}, {"flipped"});
+    builder.Output(TwoLayers(builder, "flipped"));
+    ExpectSame(Plan(builder), {{3, 3, 8, 8}});
+  }
+}
+
 // What is behind the planes' positions is no part of a stem.
 TEST_F(TokenStemTest, TokensThatEndInVectorsBeginElsewhere) {
   OnnxBuilder builder = Patches(2);

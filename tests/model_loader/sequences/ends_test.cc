@@ -99,6 +99,16 @@ TEST(EndsTest, TokensBehindTheEndMayNotBeRead) {
   EXPECT_THAT(Lowered(other).status(), IsError(StatusCode::kUnimplemented, "at their ends and elsewhere"));
 }
 
+TEST(EndsTest, WhatElseIsMadeOfPlacesIsRefused) {
+  OnnxBuilder chosen = AttendingBack(), shaped = AttendingBack();
+  FindFour(chosen).Node("Equal", {"end", "zero"}, {"none"}).Node("Where", {"none", "zero", "end"}, {"place"});
+  EXPECT_THAT(Lowered(chosen.Output("place")).status(), IsError(StatusCode::kUnimplemented, "places of tokens"));
+  CountRows(FindFour(shaped)).Node("Unsqueeze", {"rows", "last"}, {"r"}).Node("Unsqueeze", {"end", "last"}, {"e"});
+  shaped.Node("Concat", {"r", "e"}, {"pairs"}, {{"axis", int64_t{-1}}}).Int64s("middle", {1}, {1});
+  shaped.Node("Unsqueeze", {"pairs", "middle"}, {"p1"}).Node("GatherND", {"y", "p1"}, {"taken"}).Output("taken");
+  EXPECT_THAT(Lowered(shaped).status(), IsError(StatusCode::kUnimplemented, "one token of each sequence"));
+}
+
 TEST(EndsTest, TheLastOfSeveralIsRefused) {
   OnnxBuilder builder = AttendingBack();
   builder.Node("ArgMax", {"ids"}, {"end"}, {{"axis", int64_t{1}}, {"select_last_index", int64_t{1}}}).Output("end");

@@ -44,6 +44,21 @@ TEST(SequenceFactsTest, NothingIsSkippedWithoutAMask) {
   EXPECT_FALSE(facts.sequences().skips_masked);
 }
 
+TEST(SequenceFactsTest, WhatNeedsAllTokensGoesWithNoMask) {
+  const Graph graph = TwoInputs();
+  SequenceFacts permuted{GraphSequences()}, ended{GraphSequences()}, two{GraphSequences()};
+  permuted.PermuteTokens();
+  EXPECT_THAT(permuted.Finish(graph), IsOk());
+  EXPECT_THAT(permuted.AttendWithMask(graph, 1, -1e4f), IsOk());
+  EXPECT_THAT(permuted.Finish(graph), Refused("a mask may leave some out"));
+  EXPECT_THAT(ended.EndAt(1, true, 0), IsOk());
+  EXPECT_THAT(ended.Finish(graph), IsOk());
+  EXPECT_THAT(ended.ReadAsMask(graph, 1), IsOk());
+  EXPECT_THAT(ended.Finish(graph), Refused("at ends that their mask tells"));
+  EXPECT_THAT(two.EndAt(0, false, 3), IsOk());
+  EXPECT_THAT(two.EndAt(0, false, 4), Refused("read at two ends"));
+}
+
 TEST(SequenceFactsTest, PositionsAreCountedInOneWay) {
   const Graph graph = TwoInputs();
   SequenceFacts facts{GraphSequences()};

@@ -209,6 +209,11 @@ def dinov2():
     return vision(transformers.Dinov2WithRegistersModel(config))
 
 
+def dinov3():
+    """Rotary embeddings turn the patches, not the class token and the registers."""
+    return vision(transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**NEWER_VISION, num_register_tokens=2)))
+
+
 def siglip():
     """One query attends to all tokens."""
     model = transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**NEWER_VISION))
@@ -236,7 +241,7 @@ EXPORTS = {bert: (11, 17), bert_sdpa: (14,), roberta: (11, 17), camembert: (14,)
            densenet: (9,), pools: (10, 17), upsampled: (11, 16), recurrent: (11, 17)}
 NEWER = {modernbert: (17, 20), qwen3: (20,), gemma3: (20,), deberta: (17, 20), clip_text: (17, 20),
          vit_torchvision: (17, 20), swin_torchvision: (17,), swin_v2_torchvision: (17,), dinov2: (20,),
-         siglip: (17, 20)}
+         dinov3: (20,), siglip: (17, 20)}
 DYNAMO = 18  # from this opset on exporters trace by torch.export
 
 
