@@ -63,7 +63,7 @@ StatusOr<Form> CombineEndPlaces(Context& context) {
   if (context.InputAs<EndPlaces>(at) == nullptr) return context.Refuse("it chooses among places of tokens");
   EndPlaces places = *context.InputAs<EndPlaces>(at);
   const DType target = PointFunctionType(context.node(), places.dtype);
-  if (op == "Cast" && !IsFloating(target) && target != DType::kBool) {
+  if (op == "Cast" && (target == DType::kInt32 || target == DType::kInt64)) {
     places.dtype = target;
     return places;
   }
@@ -110,8 +110,9 @@ StatusOr<Form> TakeAtEnds(Context& context, int64_t axis) {
     return EndToken(context, tokens, places, std::move(taken));
   }
   const View& at = places.view;
-  const bool of_all_channels = at.rank() == 3 && at.dims[0] == context.BatchAxis() && at.dims[1].empty() &&
-                               IsRepeated(at.dims[2]) && SizeOf(at.dims[2]) == SizeOf(view.dims.back());
+  const bool of_all_channels = of_sequences && at.rank() == 3 && at.dims[0] == context.BatchAxis() &&
+                               at.dims[1].empty() && IsRepeated(at.dims[2]) &&
+                               SizeOf(at.dims[2]) == SizeOf(view.dims.back());
   if (op == "GatherElements" && places.kind == Kind::kInSequence && axis == 1 && of_sequences && of_all_channels) {
     taken.dims[1].clear();
     return EndToken(context, tokens, places, std::move(taken));

@@ -13,6 +13,18 @@ using Rows = std::vector<int32_t>;
 
 constexpr int64_t kMostTokens = int64_t{1} << 20;  // of a sequence whose tokens are moved
 
+// Whether a view goes through so many tokens of a sequence that no list of their places may be made.
+bool HasTooMany(const View& view) {
+  int64_t count = 1;
+  for (const Axis& axis : view.AllAxes()) {
+    if (axis.kind != AxisKind::kLength && axis.kind != AxisKind::kPlaces) continue;
+    if (axis.size.factor > kMostTokens) return true;
+    count *= axis.size.factor;
+    if (count > kMostTokens) return true;
+  }
+  return false;
+}
+
 // The places that axes go through, in their order, counted from 0.
 Rows PlacesOf(const Axes& axes) {
   Rows places = {0};
@@ -57,6 +69,7 @@ bool DifferInPlaces(const View& a, const View& b, size_t axis) {
 }  // namespace
 
 Rows RowsOf(const MovedTokens& moved) {
+  if (HasTooMany(moved.tokens.view)) return {};
   Rows rows = PlacesOf(moved.tokens.view.AllAxes());
   for (int32_t& row : rows) {
     row += static_cast<int32_t>(moved.first_place);
@@ -86,7 +99,7 @@ Form InOrderOrMoved(Context& context, MovedTokens moved) {
 StatusOr<Tokens> Settled(Context& context, const MovedTokens& moved) {
   const int64_t length = LengthOf(context);
   Rows rows = RowsOf(moved);
-  if (static_cast<int64_t>(rows.size()) != length || length > kMostTokens) {
+  if (static_cast<int64_t>(rows.size()) != length) {
     return Unimplemented("only a part of the tokens of its input is left, or there are more than ", kMostTokens);
   }
   Tokens settled{moved.tokens.value, moved.tokens.samples, WithPlacesInOrder(moved.tokens.view)};
@@ -115,7 +128,8 @@ std::optional<Form> SlicePlaces(const Form& form, size_t axis, int64_t start, in
     Axis& length = moved->tokens.view.dims[axis][0];
     if (length.size.IsNumber()) length = {AxisKind::kPlaces, length.size, 1};
   }
-  if (!moved || moved->tokens.view.dims[axis].empty() || !std::ranges::all_of(moved->tokens.view.dims[axis], is_place))
+  if (!moved || moved->tokens.view.dims[axis].empty() ||
+      !std::ranges::all_of(moved->tokens.view.dims[axis], is_place) || HasTooMany(moved->tokens.view))
     return std::nullopt;
   MovedTokens part = *moved;
   if (part.tokens.view.dims[axis].size() > 1) {  // which no axis goes through
@@ -133,7 +147,7 @@ std::optional<Form> SlicePlaces(const Form& form, size_t axis, int64_t start, in
 
 StatusOr<Form> JoinPlaces(Context& context, size_t axis) {
   std::vector<MovedTokens> parts;
-  int64_t along = 0, before = 1;
+  int64_t along = 0, before = 1, count = 0;
   std::vector<Rows> rows;
   for (size_t i = 0; i < context.node().inputs.size(); ++i) {
     const auto part = context.HasInput(i) ? AsMoved(context.Input(i)) : std::nullopt;
@@ -144,9 +158,10 @@ StatusOr<Form> JoinPlaces(Context& context, size_t axis) {
     if (!fits) return context.Refuse("it joins other than parts of one activation's sequences");
     along += view.dims[axis][0].size.factor;
     rows.push_back(RowsOf(*part));
+    count += static_cast<int64_t>(rows.back().size());
+    if (HasTooMany(view) || count > kMostTokens) return context.Refuse("its sequences are too long");
     parts.push_back(*part);
   }
-  if (static_cast<int64_t>(rows[0].size()) > kMostTokens) return context.Refuse("its sequences are too long");
   MovedTokens joined = parts[0];
   for (size_t d = 0; d < axis; ++d) before *= static_cast<int64_t>(PlacesOf(joined.tokens.view.dims[d]).size());
   Rows all;

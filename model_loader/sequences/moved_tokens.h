@@ -21,7 +21,8 @@ StatusOr<Tokens> Settled(Context& context, const MovedTokens& moved);
 // The same for every input that was moved.
 Status SettleInputs(Context& context);
 
-// The row of the matrix, counted in a sequence, that each position of the view is.
+// The row of the matrix, counted in a sequence, that each position of the view is; nothing where they are more than
+// 2^20.
 std::vector<int32_t> RowsOf(const MovedTokens& moved);
 
 // `count` positions of a dimension of an activation's; nothing where it is not of positions of a fixed length.

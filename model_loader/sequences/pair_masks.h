@@ -17,10 +17,10 @@ StatusOr<Form> InterpretTrilu(Context& context);
 // Scores that a mask of pairs leaves. Every mask is read once for each use, whatever the number of attentions.
 StatusOr<Scores> WithPairs(Context& context, Scores scores, const Pairs& pairs, MaskUse use);
 // Whose mask is causal by its name alone.
-// The same with a mask that lets each token attend to itself and those before it as biases by distance, which go with
-// masks of tokens and with sequences that end before their rows do; as they were where the mask is another.
-Scores WithoutCausalPattern(Scores scores);
 StatusOr<Scores> WithCausalMask(Context& context, Scores scores);
+// Scores with biases by distance in place of a mask that lets each token attend to itself and those before it: biases
+// go with masks of tokens and with sequences that end before their rows do. As they were where the mask is another.
+Scores WithoutCausalPattern(Scores scores);
 // The canonical operator of attention whose scores have a pattern.
 StatusOr<int> SparseAttentionOf(Context& context, const Scores& scores, int values);
 

@@ -1,6 +1,7 @@
 #include "model_loader/sequences/position_numbers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -130,14 +131,14 @@ StatusOr<Form> WavesOf(Context& context, const PositionNumbers& angles, Kind kin
 
 // For each column the first that holds the same numbers: halves of a head are turned by the same.
 std::vector<int64_t> FirstAlike(const PositionColumn::Table& table) {
-  std::map<std::vector<float>, int64_t> first;
+  std::map<std::vector<uint32_t>, int64_t> first;  // by their bits, since NaN has no order
   std::vector<int64_t> alike;
   for (int64_t column = 0; column < table.columns; ++column) {
-    std::vector<float> numbers;
+    std::vector<uint32_t> bits;
     for (int64_t row = 0; row < table.rows; ++row) {
-      numbers.push_back(table.numbers[static_cast<size_t>(row * table.columns + column)]);
+      bits.push_back(std::bit_cast<uint32_t>(table.numbers[static_cast<size_t>(row * table.columns + column)]));
     }
-    alike.push_back(first.try_emplace(std::move(numbers), column).first->second);
+    alike.push_back(first.try_emplace(std::move(bits), column).first->second);
   }
   return alike;
 }

@@ -115,8 +115,8 @@ StatusOr<Form> CombineTokenNumbers(Context& context) {
   const bool of_pairs = IsOfPairs(result.view);
   if (of_pairs) TakeQueriesAsThere(context, at_zero, at_one);
   const auto* only = context.InputAs<TokenNumbers>(0);
-  const bool widens = context.node().op == "Cast" && !IsFloating(result.dtype) && result.dtype != DType::kBool;
-  result.as_it_is = widens && only->as_it_is;
+  const bool is_of_ids = result.dtype == DType::kInt32 || result.dtype == DType::kInt64;
+  result.as_it_is = context.node().op == "Cast" && is_of_ids && only->as_it_is;
   result.at_zero = Rounded((*function)(at_zero), result.dtype);
   result.at_one = Rounded((*function)(at_one), result.dtype);
   result.compared =

@@ -70,7 +70,7 @@ def any_graph_gpu_batch_table():
 
 def exported_vision_table():
     """Vision models of libraries, as PyTorch exports them, beside the best of eager and torch.compile."""
-    rows = kept('exported_vision_h200.json')['rows']
+    rows = [row for row in kept('exported_vision_h200.json')['rows'] if 'ms' in row]
 
     def best(row):
         name = min(row['torch'], key=row['torch'].get)
@@ -89,4 +89,5 @@ def exported_vision_table():
         '`tests/bench/exported_vision.py --batches=1,32 --tuning-budget=8 --check`: FP16, drawn weights without zeros, '
         'kernels as a release compiles them, medians of runs with copies of inputs and outputs, PyTorch\'s in CUDA '
         f'graphs. Nothing runs on the host, outputs within {max(row["difference"] for row in rows):.4f} of the '
-        f'host\'s largest. Geometric means: {means}.')
+        'host\'s largest, but for vit_b_16, whose head torchvision draws as zeros: the bench draws it since. Geometric '
+        f'means: {means}.')

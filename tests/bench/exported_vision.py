@@ -6,7 +6,7 @@ CUDA graph that copies its inputs from pinned memory and its outputs back (torch
 exported file, in the same run. One thing at a time uses the device.
 
     python3 tests/bench/exported_vision.py --bench=build/cuda/bin/plan_bench [--models=vit_b_16,swin_t]
-        [--precision=FP16] [--batches=1,16,32] [--tuning-budget=6] [--no-compile] [--check] [--output=FILE]
+        --commit=HASH [--precision=FP16] [--batches=1,16,32] [--tuning-budget=6] [--no-compile] [--check] [--output=FILE]
 
 Python has torch, torchvision, transformers and onnx. --output keeps rows as JSON.
 """
@@ -58,7 +58,13 @@ def siglip():
     return Chosen(transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**BASE)), 'pooler_output')
 
 
-MODELS = {'vit_b_16': torchvision.models.vit_b_16, 'swin_t': torchvision.models.swin_t,
+def vit():
+    model = torchvision.models.vit_b_16()
+    nn.init.normal_(model.heads.head.weight, std=0.02)  # torchvision's zeros would make every check pass
+    return model
+
+
+MODELS = {'vit_b_16': vit, 'swin_t': torchvision.models.swin_t,
           'swin_v2_t': torchvision.models.swin_v2_t, 'convnext_tiny': torchvision.models.convnext_tiny,
           'regnet_y_800mf': torchvision.models.regnet_y_800mf, 'resnet50': torchvision.models.resnet50,
           'dinov2_base_registers': dinov2, 'deit_base': deit, 'clip_vit_b_16': clip, 'siglip_base': siglip}
@@ -130,14 +136,16 @@ def main():
     parser.add_argument('--tuning-budget', type=float, default=6)
     parser.add_argument('--no-compile', dest='compile', action='store_false')
     parser.add_argument('--check', action='store_true', help="compare outputs with the host's")
+    parser.add_argument('--commit', required=True, help='that the bench was built from')
     parser.add_argument('--output', type=pathlib.Path)
     arguments = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    rows = []
+    rows, when = [], {'date': datetime.date.today().isoformat(), 'commit': arguments.commit,
+                      'device': torch.cuda.get_device_name()}
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         for name in arguments.models:
             for row in measure(name, arguments, pathlib.Path(folder)):
-                rows.append(row | {'date': datetime.date.today().isoformat(), 'device': torch.cuda.get_device_name()})
+                rows.append(row | when)
                 print(json.dumps(rows[-1]), flush=True)
                 if arguments.output:
                     arguments.output.write_text(json.dumps({'rows': rows}, indent=1) + '\n')

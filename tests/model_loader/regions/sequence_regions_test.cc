@@ -207,7 +207,10 @@ TEST_F(SequenceRegionsTest, AMeanOverOneOfHeightAndWidthIsOutside) {
   builder.Int64s("square", {4}, {0, 3, 2, kChannels}).Node("Reshape", {TwoLayers(builder, "tokens"), "square"}, {"b"});
   builder.Node("ReduceMean", {"b"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}});
   builder.Output("mean");
-  ExpectSame(Plan(builder), {{3, 3, 2, kChannels}});
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "ReduceMean:1");
+  ExpectSame(regional, {{3, 3, 2, kChannels}});
 }
 
 // As in Swin V2.
@@ -239,7 +242,9 @@ TEST_F(SequenceRegionsTest, SomeTokensInAnotherShapeAreNotAll) {
   builder.Node("Slice", {TwoLayers(builder, "x"), "from", "to", "axis"}, {"part"})
       .Node("Reshape", {"part", "six"}, {"h"});
   builder.Node("ReduceMean", {"h"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}}).Output("mean");
-  ExpectSame(Plan(builder), {{3, 7, kChannels}});
+  const RegionalProgram regional = Plan(builder);
+  ExpectOneRegion(regional);  // whose mean leaves out the first token, too
+  ExpectSame(regional, {{3, 7, kChannels}});
 }
 
 // What else reads some of the tokens is outside.
@@ -248,7 +253,10 @@ TEST_F(SequenceRegionsTest, SomeTokensAreTakenOutside) {
   builder.Int64s("from", {1}, {4}).Int64s("to", {1}, {1000}).Int64s("axis", {1}, {1});
   builder.Node("Slice", {TwoLayers(builder, "x"), "from", "to", "axis"}, {"part"}).Node("Relu", {"part"}, {"y"});
   builder.Output("y");
-  ExpectSame(Plan(builder), {{3, 7, kChannels}});
+  const RegionalProgram regional = Plan(builder);
+  EXPECT_EQ(regional.regions.size(), 1u) << regional.unplanned;
+  EXPECT_EQ(regional.program->OperatorCounts(), "Relu:1,Slice:1");
+  ExpectSame(regional, {{3, 7, kChannels}});
 }
 
 // As in SigLIP: one query, the same for all, attends to all tokens. The batch is asked of the image.

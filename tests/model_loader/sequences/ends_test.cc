@@ -109,6 +109,18 @@ TEST(EndsTest, WhatElseIsMadeOfPlacesIsRefused) {
   EXPECT_THAT(Lowered(shaped).status(), IsError(StatusCode::kUnimplemented, "one token of each sequence"));
 }
 
+// The largest of what is left of ids of 8 bits may be of another token.
+TEST(EndsTest, NarrowIdsAreRefused) {
+  for (const int64_t narrow : {2, 3, 5}) {
+    OnnxBuilder ids = AttendingBack(), places = AttendingBack();
+    ids.Node("Cast", {"ids"}, {"few"}, {{"to", narrow}});
+    EXPECT_THAT(Lowered(ArgMax(ids, "few", 0).Output("end")).status(),
+                IsError(StatusCode::kUnimplemented, "no input as it is"));
+    ArgMax(places, "ids", 0).Node("Cast", {"end"}, {"few"}, {{"to", narrow}}).Output("few");
+    EXPECT_THAT(Lowered(places).status(), IsError(StatusCode::kUnimplemented, "something else of places"));
+  }
+}
+
 TEST(EndsTest, TheLastOfSeveralIsRefused) {
   OnnxBuilder builder = AttendingBack();
   builder.Node("ArgMax", {"ids"}, {"end"}, {{"axis", int64_t{1}}, {"select_last_index", int64_t{1}}}).Output("end");

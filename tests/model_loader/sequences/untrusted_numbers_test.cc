@@ -142,5 +142,20 @@ TEST(UntrustedNumbersTest, PositionsBeginWhereATableHasRows) {
   EXPECT_FALSE(positions(kLeast, -3).ok());
 }
 
+TEST(UntrustedNumbersTest, PlacesOfSequencesWithoutEndAreNotListed) {
+  for (const int64_t length : {int64_t{1} << 40, int64_t{1} << 62}) {
+    for (const std::string reader : {"Neg", "ReduceMean", "Concat"}) {
+      OnnxBuilder builder;
+      builder.Int64Input("ids", {-1, length}).Counting("words", {5, 4}).Node("Gather", {"words", "ids"}, {"x"});
+      builder.Int64s("one", {1}, {1}).Int64s("end", {1}, {kMost});
+      builder.Node("Slice", {"x", "one", "end", "one"}, {"part"});
+      if (reader == "Neg") builder.Node("Neg", {"part"}, {"y"});
+      if (reader == "ReduceMean") builder.Node("ReduceMean", {"part"}, {"y"}, {{"axes", Ints{1}}});
+      if (reader == "Concat") builder.Node("Concat", {"part", "part"}, {"y"}, {{"axis", int64_t{1}}});
+      EXPECT_FALSE(Recognised(builder.Output("y")).ok()) << length << " " << reader;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace swizzle
