@@ -9,8 +9,8 @@
 
 namespace swizzle::sequences {
 
-// Of an activation that is made elsewhere: [batch, length, channels], or with `places` in the length's stead.
-// REQUIRES: these are none, or a fixed length taken apart.
+// Returns the view of an activation that is made elsewhere: [batch, length, channels], or with `places` in the length's
+// stead. REQUIRES: these are none, or a fixed length taken apart.
 View ViewOfActivation(Context& context, const Shape& places, int64_t channels);
 
 // The activation that a form stands for, a finished layer normalisation among them.

@@ -16,7 +16,7 @@ StatusOr<Form> InterpretGlobalAveragePool(Context& context);
 // The mean of all tokens, where these dimensions, ascending, are all positions; else nothing.
 StatusOr<std::optional<Form>> MeanOver(Context& context, const Tokens& tokens, const std::vector<int64_t>& axes,
                                        bool keep);
-// Likewise of some of the tokens, where few are left out.
+// Returns the mean of some of the tokens, where few are left out; else nothing.
 StatusOr<std::optional<Form>> MeanOverPart(Context& context, const MovedTokens& part, const std::vector<int64_t>& axes,
                                            bool keep);
 StatusOr<Form> InterpretReduceSum(Context& context);

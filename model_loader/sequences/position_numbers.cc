@@ -104,7 +104,7 @@ StatusOr<Form> ProductOf(Context& context, const PositionNumbers& a, const Posit
   return Of(std::move(columns), paired->view);
 }
 
-// Of numbers by channel alone.
+// Adds numbers that go by channel alone.
 StatusOr<Form> SumOf(Context& context, const PositionNumbers& a, const PositionNumbers& b) {
   const auto paired = PairInOrder(a.view, b.view);
   if (!paired) return context.Refuse("its inputs do not go together");

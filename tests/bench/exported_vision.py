@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Vision models of torchvision and transformers on a GPU, as PyTorch exports them, beside PyTorch itself.
 
-Weights are drawn, sizes those of the published models. PyTorch's time is the best of eager and torch.compile, each run a
-CUDA graph that copies its inputs from pinned memory and its outputs back (torch_models.py); ours is plan_bench's on the
-exported file, in the same run. One thing at a time uses the device.
+Weights are drawn, sizes those of the published models. PyTorch's time is the best of eager and torch.compile, each run
+a CUDA graph that copies its inputs from pinned memory and its outputs back (torch_models.py); ours is plan_bench's on
+the exported file, in the same run. One thing at a time uses the device.
 
     python3 tests/bench/exported_vision.py --bench=build/cuda/bin/plan_bench [--models=vit_b_16,swin_t]
-        --commit=HASH [--precision=FP16] [--batches=1,16,32] [--tuning-budget=6] [--no-compile] [--check] [--output=FILE]
+        --commit=HASH [--precision=FP16] [--batches=1,16,32] [--tuning-budget=6] [--no-compile] [--check]
+        [--output=FILE]
 
 Python has torch, torchvision, transformers and onnx. --output keeps rows as JSON.
 """
@@ -81,7 +82,8 @@ def export(name, model, file):
         torch.onnx.export(model, (x,), file, dynamic_axes={'x': {0: 'batch'}}, opset_version=17, dynamo=False, **named)
     except torch.onnx.errors.UnsupportedOperatorError:
         free = ({0: torch.export.Dim('batch', min=2, max=4096)},)
-        torch.onnx.export(model, (x,), file, dynamic_shapes=free, opset_version=20, dynamo=True, external_data=False, **named)
+        torch.onnx.export(model, (x,), file, dynamic_shapes=free, opset_version=20, dynamo=True, external_data=False,
+                          **named)
     torch.backends.mha.set_fastpath_enabled(True)
 
 

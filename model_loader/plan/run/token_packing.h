@@ -27,7 +27,7 @@ struct PackingRules {
   std::optional<SequenceEnd> end = {};  // what stands behind it is left out
 };
 
-// Those of a network that has sequences. compute_masked: nothing is left out but what is behind an end.
+// Returns the rules of a network that has sequences. compute_masked: nothing is left out but what is behind an end.
 PackingRules PackingRulesOf(const Network& network, bool compute_masked);
 
 // Element `i` of a tensor of INT64 or INT32.
